@@ -54,6 +54,10 @@ BESIDE: dict[str, Json] = {
         "slurmNodes.accounting.mariadbOperator.enabled": True,
     },
     "images.sssd": {"slurmNodes.sssd.image": None},
+    "slurmNodes.accounting.embeddedDB": {
+        "slurmNodes.accounting.externalDB.enabled": False,
+        "slurmNodes.accounting.embeddedDB.enabled": True,
+    },
     "imagePullSecrets": {"populateJail.imagePullSecrets": None},
     "slurmScripts.prolog": {"slurmScripts": {}},
     "partitionConfiguration.partitions": {"partitionConfiguration": {"configType": "structured"}},

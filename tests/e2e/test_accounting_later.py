@@ -53,7 +53,7 @@ def accounting() -> dict[str, object]:
 
 def states(cluster: Cluster) -> dict[str, str]:
     """States of the first jobs in the database, by id; empty while slurmdbd cannot be asked."""
-    said = cluster.run("sh", "-c", "sacct -X -n -P -j 1,2,3,4,5,6 -o JobID,State || true")
+    said = cluster.run("sh", "-c", "sacct -X -n -P -j 1,2,3,4,5,6,7,8 -o JobID,State || true")
     return dict(line.split("|") for line in said.splitlines() if "|" in line)
 
 
@@ -115,4 +115,39 @@ def test_a_database_that_is_replaced_by_an_empty_one_gets_the_cluster_again(
     eventually(
         "both jobs are recorded", lambda: ended.items() <= states(cluster).items(), LONG_S, every=1
     )
+    assert slurmctld(cluster) == began
+
+
+def test_a_database_of_the_operator_keeps_records_over_the_end_of_its_pod(
+    cluster: Cluster,
+) -> None:
+    """S169: another Accounting without `storageConfig`; slurmctld changes over to it."""
+    began, database = slurmctld(cluster), "own-accounting-db"
+    embedded = {"image": mariadb.IMAGE, "imagePullPolicy": "Never", "storage": {"size": "1Gi"}}
+    cluster.apply(manifests.of("Accounting", "own", **KEYS, embeddedDatabase=embedded))
+    cluster.until_ready("accountings", "own", LONG_S)
+    cluster.patch("controllers", manifests.NAME, {"spec": {"accountingRef": {"name": "own"}}})
+    eventually(
+        "slurmctld uses it",
+        lambda: "own-accounting" in cluster.run("sh", "-c", "scontrol show config || true"),
+        LONG_S,
+    )
+    eventually("slurmdbd has the cluster", lambda: registered(cluster), LONG_S, every=1)
+    first = cluster.submit("true", "--output=/dev/null", "--mem=50")
+    ended = {str(first): "COMPLETED"}
+    eventually("it is recorded", lambda: ended.items() <= states(cluster).items(), LONG_S, every=1)
+    old = cluster.get("pods", f"{database}-0")["metadata"]["uid"]
+    cluster.kubectl("delete", "pod", f"{database}-0")
+    cluster.until(
+        "pods",
+        lambda pods: f"{database}-0" in pods and pods[f"{database}-0"]["metadata"]["uid"] != old,
+        "another database pod",
+        LONG_S,
+    )
+    second = cluster.submit("true", "--output=/dev/null", "--mem=50")
+    ended[str(second)] = "COMPLETED"
+    eventually(
+        "both jobs are recorded", lambda: ended.items() <= states(cluster).items(), LONG_S, every=1
+    )
+    cluster.until_ready("accountings", "own", LONG_S)
     assert slurmctld(cluster) == began

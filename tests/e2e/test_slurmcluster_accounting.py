@@ -1,99 +1,73 @@
-"""Accounting of a SlurmCluster with a real slurmdbd and the MariaDB of a user.
+"""Accounting of a SlurmCluster, with the MariaDB of a user or of mariadb-operator.
 
-Scenario S169.
+Scenario S169. `PENSTOCK_OUTAGE_SECONDS` is how long the database is away.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from e2e_kit import mariadb
+from e2e_kit import mariadb, mariadb_operator
+from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
 from e2e_kit.images import give_all
 from e2e_kit.manifests import namespace
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
+from e2e_kit.slurmcluster_records import LONG_S, ClusterRecords
+from penstock.kube.webhook import certificates
+from penstock.local.errors import LocalError
 from penstock.local.images import build_jail, build_slurm
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
 DATABASE = "slurm_acct_db"
 """Its user has the same name."""
-LONG_S = 120.0
+OUTAGE_S = float(os.environ.get("PENSTOCK_OUTAGE_SECONDS") or 20)
+MARIADB = f"{NAME}-acct-db"
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
+pytestmark = [pytest.mark.timeout(OUTAGE_S + 900), pytest.mark.long]
 
 
 @dataclass(frozen=True)
-class Records:
-    """A SlurmCluster, and a database in another namespace. Users work in the jail of the login."""
+class Records(ClusterRecords):
+    """A SlurmCluster, and a database in another namespace."""
 
-    cluster: SlurmClusterSite
     far: Cluster
-    images: dict[str, str]
 
-    def in_jail(self, command: str) -> str:
-        """Output of a command of a login."""
-        return self.cluster.run("login-0", "sshd", f"chroot /mnt/jail {command}")
+    @property
+    def host(self) -> str:
+        """Where the database is."""
+        return f"{mariadb.NAME}.{self.far.namespace}"
 
-    def submit(self, script: str) -> str:
-        """Id of a job."""
-        said = self.in_jail(f"sbatch --parsable --output=/dev/null --wrap '{script}'")
-        return said.strip()
-
-    def recorded(self, job: str, state: str = "COMPLETED") -> None:
-        """Wait until the database has a job in a state."""
-
-        def found() -> bool:
-            return self.in_jail(f"sacct -X -n -P -j {job} -o State").strip() == state
-
-        eventually(f"job {job} is recorded as {state}", found, LONG_S, every=1)
-
-    def has_ended(self, job: str) -> bool:
-        """Whether slurmctld has the job as completed."""
-        return "JobState=COMPLETED" in self.cluster.scontrol("show", "job", job)
-
-    def enable(self, user: str = DATABASE) -> None:
-        """Have the cluster keep records in the database."""
-        database = {
+    def use_far(self, **more: Json) -> None:
+        """Have the cluster keep records in the database of the other namespace."""
+        database: Json = {
             "enabled": True,
-            "host": f"{mariadb.NAME}.{self.far.namespace}",
-            "user": user,
+            "host": self.host,
+            "user": DATABASE,
             "passwordSecretKeyRef": {"name": "database", "key": "password"},
+            **more,
         }
-        accounting = {
-            "enabled": True,
-            "externalDB": database,
-            "slurmdbd": {"image": self.images["slurmdbd"]},
-            "munge": {"image": self.images["munge"]},
-        }
-        self.cluster.patch({"slurmNodes": {"accounting": accounting}})
-
-    def available(self, status: str, words: str = "") -> None:
-        """Wait for the condition AccountingAvailable."""
-
-        def found() -> bool:
-            return self.cluster.status("AccountingAvailable") == status and words in (
-                self.cluster.condition("AccountingAvailable")
-            )
-
-        eventually(f"AccountingAvailable is {status}: {words}", found, LONG_S)
+        self.enable(externalDB=database)
 
     def password(self, text: str) -> None:
         """Write the Secret with the password."""
         secret = mariadb.password("database", text)
         self.cluster.apply(secret)
 
-    def slurmdbd(self) -> str:
-        """The pod of slurmdbd, and how often its container restarted."""
-        path = "{range .items[*]}{.metadata.name} {.status.containerStatuses[0].restartCount}{end}"
-        selector = "app.kubernetes.io/component=accounting"
-        return self.cluster.kubectl("get", "pods", "-l", selector, "-o", f"jsonpath={path}")
+    def away(self, replicas: int) -> None:
+        """The database goes, or comes back."""
+        self.far.kubectl("scale", "statefulset", mariadb.NAME, f"--replicas={replicas}")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +80,7 @@ def records(site: Site, clusters: Callable[[str], Cluster]) -> Generator[Records
     made = SlurmClusterSite(site, f"recorded-{secrets.token_hex(2)}", EXAMPLE.read_text(), images)
     try:
         made.up()
-        yield Records(made, far, images)
+        yield Records(made, "login-0", images, far)
     finally:
         made.down()
 
@@ -119,7 +93,7 @@ def test_accounting_that_comes_later_than_jobs_and_before_its_database_loses_no_
     assert "not enabled" in cluster.condition("AccountingAvailable")
     pods = [cluster.uid(pod) for pod in ("controller-0", "worker-0", "worker-1", "login-0")]
     running = records.submit("sleep 10")
-    records.enable()
+    records.use_far()
     records.available("False", "Secret database with a key password does not exist")
     records.password("one")
     eventually(
@@ -134,11 +108,7 @@ def test_accounting_that_comes_later_than_jobs_and_before_its_database_loses_no_
     eventually("both jobs end", lambda: all(map(records.has_ended, (running, meanwhile))), LONG_S)
     records.far.apply(*mariadb.objects(records.far, {DATABASE: "one"}))
     records.available("True")
-    eventually(
-        "the cluster is registered",
-        lambda: cluster.status("AccountingRegistered") == "True",
-        LONG_S,
-    )
+    records.registered()
     for job in (running, meanwhile):
         records.recorded(job)
     assert [cluster.uid(pod) for pod in ("controller-0", "worker-0", "worker-1", "login-0")] == pods
@@ -156,18 +126,40 @@ def test_users_see_reports_and_accounts_in_the_jail(records: Records) -> None:
     assert f"{NAME}_job_table" in rows.split()
 
 
-def test_a_changed_password_and_a_database_that_is_away_stop_no_job_and_lose_no_record(
+def test_nothing_is_lost_while_the_database_is_away_and_slurmctld_is_deleted(
     records: Records,
 ) -> None:
-    """S169, D72: slurmdbd takes the password over without a restart."""
+    """S169: slurmctld writes waiting records to its state when it ends in order."""
     cluster, slurmdbd = records.cluster, records.slurmdbd()
-    records.far.kubectl("scale", "statefulset", mariadb.NAME, "--replicas=0")
+    running = records.submit(f"sleep {OUTAGE_S / 2:.0f}")
+    eventually("it runs", lambda: "RUNNING" in cluster.scontrol("show", "job", running), LONG_S)
+    records.away(0)
+    gone = time.monotonic()
     records.available("Unknown", "slurmctld keeps its records until then")
-    meanwhile = records.submit("true")
-    eventually("the job ends", lambda: records.has_ended(meanwhile), LONG_S)
-    records.far.kubectl("scale", "statefulset", mariadb.NAME, "--replicas=1")
+    before = records.submit("true")
+    eventually("the job ends", lambda: records.has_ended(before), LONG_S)
+    old = cluster.uid("controller-0")
+    cluster.kubectl("delete", "pod", "controller-0", "--wait=false")
+
+    def answers() -> bool:
+        with contextlib.suppress(LocalError):
+            return cluster.uid("controller-0") != old and "UP" in cluster.scontrol("ping")
+        return False
+
+    eventually("another slurmctld answers, without slurmdbd", answers, LONG_S)
+    after = eventually("a job is taken", lambda: _submitted(records), LONG_S, every=1)
+    eventually("all end", lambda: all(map(records.has_ended, (running, after))), OUTAGE_S + LONG_S)
+    time.sleep(max(0.0, gone + OUTAGE_S - time.monotonic()))
+    records.away(1)
     records.available("True")
-    records.recorded(meanwhile)
+    for job in (running, before, after):
+        records.recorded(job)
+    assert records.slurmdbd() == slurmdbd
+
+
+def test_a_changed_password_stops_no_job_and_loses_no_record(records: Records) -> None:
+    """D72: slurmdbd takes the password over without a restart."""
+    cluster, slurmdbd = records.cluster, records.slurmdbd()
     records.password("wrong")
     records.available("False", "Access denied")
     mariadb.set_password(records.far, DATABASE, "two")
@@ -178,6 +170,49 @@ def test_a_changed_password_and_a_database_that_is_away_stop_no_job_and_lose_no_
     assert cluster.status("AccountingRegistered") == "True"
 
 
+def test_a_database_that_requires_tls_is_reached_with_its_certificate(records: Records) -> None:
+    """D71."""
+    made = certificates.renewed(None, (records.host,), datetime.now(UTC))
+    certificate = {"ca.crt": made.authority, "tls.crt": made.leaf, "tls.key": made.leaf_key}
+    data = {name: text.decode() for name, text in certificate.items()}
+    secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "certificate"}}
+    records.far.apply({**secret, "stringData": data})
+    databases = {DATABASE: "two"}
+    records.far.apply(*mariadb.objects(records.far, databases, tls="certificate"))
+    records.available("Unknown", "slurmctld keeps its records until then")
+    authority = {"ca.crt": data["ca.crt"]}
+    records.cluster.apply({**secret, "metadata": {"name": "ca"}, "stringData": authority})
+    records.use_far(tls={"serverCASecretRef": "ca"})
+    records.available("True")
+    records.recorded(records.submit("true"))
+    ciphers = mariadb.sql(records.far, "SHOW STATUS LIKE 'Ssl_accepts'").split()
+    assert int(ciphers[-1]) > 0
+
+
+def test_a_database_of_mariadb_operator_is_used_once_its_kinds_are_installed(
+    records: Records, site: Site
+) -> None:
+    """D73, D64, S169: a stand-in plays mariadb-operator, with a real MariaDB."""
+    records.enable(mariadbOperator={"enabled": True, "image": mariadb.IMAGE})
+    records.available("False", "there are no kinds of mariadb-operator")
+    meanwhile = records.submit("true")
+    mariadb_operator.install(site)
+    try:
+        spec = mariadb_operator.serve(records.cluster, MARIADB)
+        assert spec["passwordSecretKeyRef"]["name"] == f"{MARIADB}-password"
+        grant = mariadb_operator.find(records.cluster, "grants", MARIADB)
+        assert grant is not None
+        assert grant["spec"]["requeueInterval"] == "10m0s"
+        records.available("True")
+        records.registered()
+        records.recorded(records.submit("true"))
+        eventually("the other one ends", lambda: records.has_ended(meanwhile), LONG_S)
+        records.use_far(tls={"serverCASecretRef": "ca"})
+        records.available("True")
+    finally:
+        mariadb_operator.remove(site)
+
+
 def test_accounting_that_is_switched_off_leaves_a_cluster_that_runs_jobs(records: Records) -> None:
     """What ran for it goes once slurmctld does not need it."""
     cluster = records.cluster
@@ -186,3 +221,10 @@ def test_accounting_that_is_switched_off_leaves_a_cluster_that_runs_jobs(records
     records.in_jail("srun -N2 true")
     assert "not enabled" in cluster.condition("AccountingAvailable")
     assert cluster.status("AccountingRegistered") == ""
+
+
+def _submitted(records: Records) -> str:
+    """Id of a job; empty while slurmctld takes none."""
+    with contextlib.suppress(LocalError):
+        return records.submit("true")
+    return ""

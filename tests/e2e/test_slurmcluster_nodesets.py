@@ -11,25 +11,32 @@ from typing import Any
 
 import pytest
 
+from e2e_kit import mariadb
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
+from e2e_kit.slurmcluster_records import ClusterRecords
 from penstock.local.errors import LocalError
-from penstock.local.images import build_jail
+from penstock.local.images import build_jail, build_slurm
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster-nodesets.yaml"
 BOTH = frozenset({"small-0", "large-0"})
 MAIN = {"name": "main", "isAll": True, "config": "Default=YES"}
 SMALL = {"name": "small", "nodeSetRefs": ["small"], "config": "MaxTime=INFINITE"}
 LARGE = {"name": "large", "nodeSetRefs": ["large"], "config": "MaxTime=INFINITE"}
+IMAGES: dict[str, str] = {}
+"""By role, once they are loaded."""
+DATABASE = "cpu-accounting-db"
 
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
-    images = give_all(site.node, build_jail().values())
+    mariadb.load(site.node)
+    images = give_all(site.node, [*build_jail().values(), build_slurm()["slurmdbd"]])
     name = f"nodesets-{secrets.token_hex(2)}"
     text = EXAMPLE.read_text()
     made = SlurmClusterSite(site, name, text, images, workers=BOTH, prefix="cpu-", name="cpu")
+    IMAGES.update(images)
     try:
         made.up()
         yield made
@@ -233,3 +240,79 @@ def test_a_deleted_nodeset_is_drained_and_its_partition_is_empty(cluster: SlurmC
     )
     assert job(cluster, "-p", "large", "hostname").split() == ["large-0"]
     assert cluster.uid("large-0") == kept
+
+
+def test_a_database_of_the_operator_keeps_records_over_the_end_of_its_pod(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S169: started when asked; its password and PVC stay, and slurmdbd waits for it."""
+    records = ClusterRecords(cluster, "cpu-login-0", IMAGES)
+    slurmctld, early = cluster.uid("cpu-controller-0"), records.submit("sleep 8")
+    image = {"image": mariadb.IMAGE, "imagePullPolicy": "Never"}
+    records.enable(embeddedDB={"enabled": True, **image, "storage": {"size": "1Gi"}})
+    records.available("True")
+    records.registered()
+    records.recorded(early)
+    first = records.submit("true")
+    records.recorded(first)
+    password = cluster.kubectl("get", "secret", DATABASE, "-o", "jsonpath={.data}")
+    slurmdbd, old = records.slurmdbd(), cluster.uid(f"{DATABASE}-0")
+    cluster.kubectl("delete", "pod", f"{DATABASE}-0")
+    meanwhile = records.submit("true")
+    eventually("another one runs", lambda: cluster.uid(f"{DATABASE}-0") != old, 120)
+    for job in (first, meanwhile, records.submit("true")):
+        records.recorded(job)
+    assert cluster.kubectl("get", "secret", DATABASE, "-o", "jsonpath={.data}") == password
+    assert records.slurmdbd() == slurmdbd
+    assert cluster.uid("cpu-controller-0") == slurmctld
+
+
+def test_accounts_and_a_qos_act_at_once_and_reports_answer(cluster: SlurmClusterSite) -> None:
+    """S063, S169: of a cluster with NodeSets."""
+    records = ClusterRecords(cluster, "cpu-login-0", IMAGES)
+    enforced = f"{cluster.custom}AccountingStorageEnforce=limits,qos\n"
+    cluster.patch({"customSlurmConfig": enforced})
+    eventually(
+        "limits are in force",
+        lambda: "limits" in cluster.scontrol("show", "config").partition("StorageEnforce")[2][:60],
+        120,
+    )
+    records.in_jail("sacctmgr -i add account physics")
+    records.in_jail("sacctmgr -i add user root account=physics")
+    records.in_jail("sacctmgr -i add qos onejob set MaxJobsPerUser=1")
+    records.in_jail("sacctmgr -i modify user root set qos+=onejob")
+    options = "--account=physics --qos=onejob"
+
+    def submitted() -> str:
+        try:
+            return records.submit("sleep 600", options)
+        except LocalError:
+            return ""
+
+    first = eventually("the QOS is known", submitted, 120, every=1)
+    running = "JobState=RUNNING"
+    eventually("it runs", lambda: running in cluster.scontrol("show", "job", first), 120)
+    second = records.submit("true", options)
+    eventually(
+        "the limit delays it",
+        lambda: "QOSMaxJobsPerUserLimit" in cluster.scontrol("show", "job", second),
+        120,
+    )
+    records.in_jail(f"scancel {first}")
+    records.recorded(second)
+    assert "physics" in records.in_jail(f"sacct -X -n -P -j {second} -o Account")
+    assert "Cluster Utilization" in records.in_jail("sreport cluster utilization")
+
+
+def test_accounts_and_queue_stay_while_all_workers_are_away(cluster: SlurmClusterSite) -> None:
+    """S125: a job that waited runs on the first worker that is back, in its account."""
+    records = ClusterRecords(cluster, "cpu-login-0", IMAGES)
+    for name in ("small", "large"):
+        scale(cluster, name, 0)
+    eventually("no worker is left", lambda: not cluster.nodes(), 120)
+    waiting = records.submit("true", "--account=physics")
+    assert "physics" in records.in_jail("sacctmgr -n -P show account format=account").split()
+    scale(cluster, "small", 1)
+    records.recorded(waiting)
+    scale(cluster, "large", 1)
+    cluster.until_workers(BOTH)

@@ -9,13 +9,16 @@ from penstock.local.node import Node
 
 IMAGE = "localhost/penstock-test/mariadb:1"
 NAME = "mariadb"
-LABELS = {"app": NAME}
 _START = """
 [ -d /data/mysql/mysql ] || cp -r /opt/mariadb /data/mysql
 exec mariadbd --datadir=/data/mysql --socket=/tmp/mariadb.sock --init-file=/sql/init.sql \\
     --innodb-snapshot-isolation=OFF --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \\
-    --innodb-lock-wait-timeout=900 --innodb-use-native-aio=0 --skip-log-bin
+    --innodb-lock-wait-timeout=900 --innodb-use-native-aio=0 --skip-log-bin $OPTIONS
 """
+_TLS = (
+    "--ssl-ca=/tls/ca.crt --ssl-cert=/tls/tls.crt --ssl-key=/tls/tls.key "
+    "--require-secure-transport=ON"
+)
 
 
 def load(node: Node) -> None:
@@ -23,25 +26,35 @@ def load(node: Node) -> None:
     images.load(node, IMAGE)
 
 
-def objects(cluster: Cluster, databases: dict[str, str]) -> list[Json]:
+def objects(
+    cluster: Cluster | None,
+    databases: dict[str, str],
+    *,
+    name: str = NAME,
+    user: str = "",
+    tls: str = "",
+) -> list[Json]:
     """Service and StatefulSet of a MariaDB with these databases and the passwords of their users.
 
-    The user of a database has its name.
+    The user of a database has its name unless `user` is given. `tls` is a Secret with its
+    certificate: then it takes connections with TLS only.
 
-    Its data is in a folder of the machine, which outlives its pod.
+    Its data is in a folder of the machine, which outlives its pod; without a cluster, in the pod.
     """
     sql = "".join(
         # A statement on each line: so an init-file is read.
-        f"CREATE DATABASE IF NOT EXISTS {name};\n"
-        f"CREATE USER IF NOT EXISTS '{name}'@'%' IDENTIFIED BY '{password}';\n"
-        f"GRANT ALL ON {name}.* TO '{name}'@'%';\n"
-        for name, password in databases.items()
+        f"CREATE DATABASE IF NOT EXISTS {one};\n"
+        f"CREATE USER IF NOT EXISTS '{user or one}'@'%' IDENTIFIED BY '{password}';\n"
+        f"GRANT ALL ON {one}.* TO '{user or one}'@'%';\n"
+        for one, password in databases.items()
     )
-    container = {
+    labels = {"app": name}
+    container: Json = {
         "name": NAME,
         "image": IMAGE,
         "imagePullPolicy": "Never",
         "command": ["sh", "-c", _START],
+        "env": [{"name": "OPTIONS", "value": _TLS if tls else ""}],
         "ports": [{"containerPort": 3306}],
         "readinessProbe": {"tcpSocket": {"port": 3306}, "periodSeconds": 1},
         "volumeMounts": [
@@ -49,33 +62,39 @@ def objects(cluster: Cluster, databases: dict[str, str]) -> list[Json]:
             {"name": "sql", "mountPath": "/sql"},
         ],
     }
+    data: Json = {"emptyDir": {}}
+    if cluster is not None:
+        data = {"hostPath": {"path": cluster.shared, "type": "Directory"}}
     volumes = [
-        {"name": "data", "hostPath": {"path": cluster.shared, "type": "Directory"}},
-        {"name": "sql", "configMap": {"name": "mariadb-sql"}},
+        {"name": "data", **data},
+        {"name": "sql", "configMap": {"name": f"{name}-sql"}},
     ]
+    if tls:
+        container["volumeMounts"].append({"name": "tls", "mountPath": "/tls"})
+        volumes.append({"name": "tls", "secret": {"secretName": tls, "defaultMode": 0o444}})
     return [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": "mariadb-sql"},
+            "metadata": {"name": f"{name}-sql"},
             "data": {"init.sql": sql},
         },
         {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": NAME},
-            "spec": {"selector": LABELS, "ports": [{"port": 3306}]},
+            "metadata": {"name": name},
+            "spec": {"selector": labels, "ports": [{"port": 3306}]},
         },
         {
             "apiVersion": "apps/v1",
             "kind": "StatefulSet",
-            "metadata": {"name": NAME},
+            "metadata": {"name": name},
             "spec": {
-                "serviceName": NAME,
+                "serviceName": name,
                 "replicas": 1,
-                "selector": {"matchLabels": LABELS},
+                "selector": {"matchLabels": labels},
                 "template": {
-                    "metadata": {"labels": LABELS},
+                    "metadata": {"labels": labels},
                     "spec": {"containers": [container], "volumes": volumes},
                 },
             },

@@ -15,6 +15,7 @@ from fault_plans.actions import (
 from fault_plans.actions import accounting as bookkeeping
 from fault_plans.actions import adopted_cluster as left
 from fault_plans.actions import key_rotation as rotation
+from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions import scheduled_updates as upkeep
 from fault_plans.actions.faults import MISHAPS
 from fault_plans.actions.nebius import NEBIUS_ACTS
@@ -44,7 +45,11 @@ HAPPENINGS = {
     **{name: one for family in FAMILIES for name, one in family.happenings.items()},
     **HYBRID,
     **OF_NEBIUS,
+    **records.USERS,
+    **records.FAULTS,
 }
 """All that happens in plans, by name."""
-USERS = frozenset((*ACTS, *HYBRID, *NEBIUS_ACTS)).union(*(family.users for family in FAMILIES))
+USERS = frozenset((*ACTS, *HYBRID, *NEBIUS_ACTS, *records.USERS)).union(
+    *(family.users for family in FAMILIES)
+)
 """Happenings that are left where nothing goes wrong."""

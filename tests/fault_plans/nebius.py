@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fault_plans.actions import configuration
+from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions.faults import MISHAPS
 from fault_plans.actions.nebius import NEBIUS_ACTS, NEBIUS_FAULTS
 from fault_plans.actions.users import ACTS
@@ -79,4 +80,4 @@ def nebius_of(seed: int) -> Plan:
         login=False,
         claims=claims if has_claims else None,
     )
-    return replace(plan, layout=layout)
+    return records.added(replace(plan, layout=layout), Dice(seed + APART + 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fault_plans.api_names import CLUSTER
+from fault_plans.specs import DATABASE
 from penstock.api.kubernetes.meta import Json
 
 OLDER, CURRENT = "older", "current"
@@ -19,11 +20,25 @@ _RESOURCES: Final[Json] = {"cpu": "1", "memory": "1Gi"}
 _OLDER_TAG: Final = "25.05-1"
 
 
-def slurm_cluster(shape: str, replicas: int, *, has_pvcs: bool = False) -> Json:
+def accounting(*, enabled: bool) -> Json:
+    """The spec of accounting, with the database of a user."""
+    found: Json = {"enabled": enabled, "k8sNodeFilterName": "all"}
+    reference = {"name": DATABASE, "key": "password"}
+    database = {"host": "db", "user": "slurm", "passwordSecretKeyRef": reference}
+    return found | {
+        "slurmdbd": {"image": "slurmdbd:26.05-1"},
+        "munge": _MUNGE,
+        "externalDB": {"enabled": True, **database},
+    }
+
+
+def slurm_cluster(
+    shape: str, replicas: int, *, has_pvcs: bool = False, accounted: bool = False
+) -> Json:
     """The spec of a SlurmCluster; `replicas` are its own workers in the older shape."""
     tag = _OLDER_TAG if shape == OLDER else "26.05-1"
     nodes: Json = {
-        "accounting": {"enabled": False, "k8sNodeFilterName": "all"},
+        "accounting": accounting(enabled=accounted),
         "exporter": {"enabled": False, "k8sNodeFilterName": "all"},
         "rest": {"enabled": False, "k8sNodeFilterName": "all"},
         "controller": {

@@ -86,6 +86,7 @@ class NebiusWorld(World):
             self.ask("POST", f"/api/v1/namespaces/{space}/persistentvolumeclaims", body)
         secret = {"kind": "Secret", "metadata": {"name": specs.HOST_KEYS}, "data": HOST_KEYS}
         self.ask("POST", f"/api/v1/namespaces/{space}/secrets", secret)
+        self._password(space)
 
     def declare(self, replicas: int) -> None:
         """Make the objects of all clusters."""
@@ -110,7 +111,10 @@ class NebiusWorld(World):
     def declare_cluster(self, space: str, replicas: int = 0) -> None:
         """Make a SlurmCluster."""
         spec = specs.slurm_cluster(
-            self.layout.nebius, replicas, has_pvcs=self.layout.claims is not None
+            self.layout.nebius,
+            replicas,
+            has_pvcs=self.layout.claims is not None,
+            accounted=self.layout.accounted,
         )
         self.make(space, worker_sets.OF_CLUSTER, "SlurmCluster", CLUSTER, spec)
 

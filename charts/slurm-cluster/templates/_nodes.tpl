@@ -61,11 +61,16 @@
 {{- else -}}
 {{- include "slurm-cluster.containers" (dict "root" .root "spec" $spec "images" (dict "slurmdbd" "slurmdbd" "munge" "munge")) -}}
 {{- $database := $given.mariadbOperator | default dict -}}
-{{- if and $database.enabled ($given.externalDB).enabled -}}
-{{- fail (printf "%s: externalDB.enabled and mariadbOperator.enabled exclude each other; set one of them to false" $path) -}}
-{{- else if not (or $database.enabled ($given.externalDB).enabled) -}}
-{{- fail (printf "%s.enabled: slurmdbd needs a database; set externalDB.enabled or mariadbOperator.enabled to true" $path) -}}
+{{- $databases := list -}}
+{{- range $one := list "externalDB" "mariadbOperator" "embeddedDB" -}}
+{{- if (get $given $one | default dict).enabled -}}{{- $databases = append $databases (printf "%s.enabled" $one) -}}{{- end -}}
 {{- end -}}
+{{- if gt (len $databases) 1 -}}
+{{- fail (printf "%s: %s exclude each other; set all but one of them to false" $path (join " and " $databases)) -}}
+{{- else if not $databases -}}
+{{- fail (printf "%s.enabled: slurmdbd needs a database; set externalDB.enabled, mariadbOperator.enabled or embeddedDB.enabled to true" $path) -}}
+{{- end -}}
+{{- if not ($given.embeddedDB).enabled -}}{{- $_ := unset $spec "embeddedDB" -}}{{- end -}}
 {{- if $database.enabled -}}
 {{- $_ := unset $spec "externalDB" -}}
 {{- $database = omit $database "resources" -}}
@@ -77,6 +82,12 @@
 {{- include "slurm-cluster.fill" (dict "into" $database "from" $usual) -}}
 {{- end -}}
 {{- $_ = set $spec "mariadbOperator" $database -}}
+{{- else if ($given.embeddedDB).enabled -}}
+{{- $_ := unset $spec "mariadbOperator" -}}
+{{- $_ = unset $spec "externalDB" -}}
+{{- $embedded := omit $given.embeddedDB "image" -}}
+{{- $_ = set $embedded "image" (include "slurm-cluster.image" (dict "root" .root "name" "mariaDB")) -}}
+{{- $_ = set $spec "embeddedDB" $embedded -}}
 {{- else -}}
 {{- $_ := unset $spec "mariadbOperator" -}}
 {{- $_ = required (printf "%s.externalDB.host: name the host of the database" $path) $given.externalDB.host -}}

@@ -15,6 +15,7 @@ from fault_plans.promises.budget import Budget
 from fault_plans.promises.maintenance import ReservedPromises
 from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius import names
 from penstock.decide.observed.drain_reason import is_own_reason
 from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.apiserver import ApiServer, Change
@@ -22,7 +23,7 @@ from penstock.simulation.apiserver.connection import sent_at
 from penstock.simulation.apiserver.server import COLLECTOR
 from penstock.simulation.kubelet.kubelet import SimulatedNodes
 from penstock.simulation.kubelet.pod_lifecycle import PODS, app_of, node_name
-from penstock.simulation.kubelet.workload_controllers import KRUISE
+from penstock.simulation.kubelet.workload_controllers import KINDS, KRUISE
 from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import rejection
 from penstock.simulation.slurm.rest_replies import RestRequest
@@ -31,6 +32,8 @@ from penstock.slurm.rest.http import Answer
 EXPENDABLE = frozenset({"apps/controllerrevisions", "batch/jobs", KRUISE})
 """What the operator may delete besides pods: records, a Job that is declared to go, and those
 StatefulSets of OpenKruise whose pods it takes over."""
+OF_SLURMDBD = (names.slurmdbd_configs(CLUSTER), names.service(CLUSTER, "accounting"))
+"""Secret and Service of slurmdbd of a SlurmCluster."""
 LEASES = "coordination.k8s.io/leases"
 AT_ONCE_S = 0.1
 """How soon after a fresh answer a request must be sent that relies on it."""
@@ -100,6 +103,16 @@ class Promises:
             gone = change.new is None or "deletionTimestamp" in meta
             self._declared(change.last.obj, gone=gone)
 
+    def _is_unused(self, space: str, resource: str, name: str) -> bool:
+        """Whether it is slurmdbd's of a SlurmCluster whose slurmctld does not name slurmdbd."""
+        if not (name.endswith("accounting") or name in OF_SLURMDBD):
+            return False
+        startup = self._server.find("/configmaps", space, self._names.startup)
+        files: dict[str, str] = (startup or {}).get("data") or {}
+        return resource in {*KINDS, "/services", "/secrets"} and not any(
+            "AccountingStorageHost=" in text for text in files.values()
+        )
+
     def _declared(self, nodeset: Json, *, gone: bool) -> None:
         meta, daemon = nodeset["metadata"], is_daemon(nodeset)
         wanted = 0 if gone or daemon else worker_sets.replicas(self._server, nodeset)
@@ -122,7 +135,7 @@ class Promises:
             return
         space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
         if resource != PODS:
-            if resource not in EXPENDABLE:
+            if resource not in EXPENDABLE and not self._is_unused(space, resource, name):
                 self.broken.append(f"{resource} {name} was deleted")
             return
         if self._machines.runs_daemon(obj) and not self._is_restart(obj):

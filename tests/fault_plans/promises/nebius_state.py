@@ -8,6 +8,7 @@ from fault_plans import worker_sets
 from fault_plans.api_names import CLUSTER, OF_NEBIUS
 from fault_plans.nebius_world import NebiusWorld
 from fault_plans.promises import maintenance as reserved
+from fault_plans.promises import nebius_accounting as records
 from fault_plans.promises.final_state import condition, update_waits, worker_problems
 from penstock.api.cluster.marks import CONFIG_HASH
 from penstock.api.kubernetes.meta import Json
@@ -45,6 +46,7 @@ def _cluster(world: NebiusWorld, space: str) -> Iterator[str]:
             yield f"the phase of NodeSet {name} is {_status(found).get('phase')}"
     yield from _jail(world, space)
     yield from _configuration(world, space, cluster)
+    yield from records.missing(world, space, cluster)
     for app in ("login", "sconfigcontroller"):
         if not any(app_of(pod) == app and _ready(pod) for pod in world.server.objects(PODS, space)):
             yield f"no {app} of {space} is ready"

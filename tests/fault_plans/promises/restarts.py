@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
+from fault_plans.api_names import OF_NEBIUS
 from fault_plans.specs import DATABASE, JWT_SECRET, SLURM_SECRET
-from penstock.api.cluster.labels import APP_NAME
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
+from penstock.simulation.kubelet.pod_lifecycle import app_of
 from penstock.simulation.kubelet.workload_controllers import KINDS
 
 RING = f"{SLURM_SECRET}-ring"
@@ -69,6 +70,10 @@ class RestartPromises:
             case "slinky.slurm.net/controllers" if obj is not None:
                 self._note(space, RECORDS, name, obj["spec"].get("accountingRef"))
                 self._note(space, CONTROLLER, name, obj["spec"])
+            case "/configmaps" if name == OF_NEBIUS.startup and obj is not None:
+                # slurmrestd of a SlurmCluster follows the files in force, which take a while.
+                every: list[str] = list((obj.get("data") or {}).values())
+                self._note(space, RECORDS, name, any("AccountingStorageHost=" in t for t in every))
             case "slinky.slurm.net/loginsets" | "slinky.slurm.net/restapis":
                 self._note(space, MADE_ANEW, name, obj and obj["metadata"]["uid"])
             case "slinky.slurm.net/nodesets":
@@ -97,7 +102,7 @@ class RestartPromises:
         meta = new["metadata"]
         since = self._written.get(meta["uid"], float("-inf")) - self._stale
         self._written[meta["uid"]] = _now()
-        app = meta.get("labels", {}).get(APP_NAME, "")
+        app = app_of(new)
         causes = [(meta["namespace"], cause) for cause in CAUSES.get(app, ())]
         if self.left:
             causes += [(meta["namespace"], cause) for cause in OF_THE_LEFT.get(app, ())]

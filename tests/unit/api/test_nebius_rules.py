@@ -181,13 +181,54 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         CURRENT,
         {f"{ACCOUNTING}.mariadbOperator.enabled": False},
         ACCOUNTING,
-        "enable either externalDB or mariadbOperator",
+        "enable one of externalDB, mariadbOperator and embeddedDB",
     ),
     (
         CURRENT,
         {f"{ACCOUNTING}.externalDB.enabled": True},
         ACCOUNTING,
-        "enable either externalDB or mariadbOperator",
+        "enable one of externalDB, mariadbOperator and embeddedDB",
+    ),
+    (
+        CURRENT,
+        {f"{ACCOUNTING}.embeddedDB": {"enabled": True, "image": "i"}},
+        ACCOUNTING,
+        "enable one of externalDB, mariadbOperator and embeddedDB",
+    ),
+    (
+        CURRENT,
+        {
+            f"{ACCOUNTING}.mariadbOperator.enabled": False,
+            f"{ACCOUNTING}.embeddedDB": {"enabled": True, "image": ""},
+        },
+        f"{ACCOUNTING}.embeddedDB.image",
+        "name an image of MariaDB",
+    ),
+    (
+        CURRENT,
+        {
+            f"{ACCOUNTING}.mariadbOperator.enabled": False,
+            f"{ACCOUNTING}.embeddedDB": {
+                "enabled": True,
+                "image": "i",
+                "storage": {"size": "0"},
+            },
+        },
+        f"{ACCOUNTING}.embeddedDB.storage.size",
+        "above 0",
+    ),
+    (
+        CURRENT,
+        {
+            f"{ACCOUNTING}.mariadbOperator.enabled": False,
+            f"{ACCOUNTING}.embeddedDB": {
+                "enabled": True,
+                "image": "i",
+                "resources": {"requests": "much"},
+            },
+        },
+        f"{ACCOUNTING}.embeddedDB.resources.requests",
+        "",
     ),
     (
         CURRENT,
@@ -530,7 +571,21 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {f"{CONTROLLER}.sssd": {"image": "i"}}, f"{CONTROLLER}.sssd: not served yet"),
     (CURRENT, {f"{LOGIN}.sssd": {"image": "i"}}, f"{LOGIN}.sssd: not served yet"),
     (CURRENT, {}, f"{LOGIN}.userIsolation: not served yet"),
-    (CURRENT, {}, f"{ACCOUNTING}.mariadbOperator.enabled: not served yet"),
+    (
+        CURRENT,
+        {f"{ACCOUNTING}.mariadbOperator.procMount": "Unmasked"},
+        f"{ACCOUNTING}.mariadbOperator.procMount: not used",
+    ),
+    (
+        CURRENT,
+        {
+            "spec.k8sNodeFilters": [
+                {"name": "all", "affinity": {"podAffinity": {"a": []}}},
+            ],
+            f"{ACCOUNTING}.k8sNodeFilterName": "all",
+        },
+        "spec.k8sNodeFilters: podAffinity of all is not used",
+    ),
     (CURRENT, {f"{ACCOUNTING}.size": 2}, f"{ACCOUNTING}.size: not used"),
     (CURRENT, {}, "spec.slurmNodes.exporter.enabled: not served yet"),
     (CURRENT, {"spec.slurmNodes.exporter.size": 2}, "spec.slurmNodes.exporter.size: not used"),
@@ -634,7 +689,6 @@ def test_fields_that_are_served_are_not_reported():
     found = [one.split(":")[0] for one in unsupported(nebius.made(OLDER))]
     assert found == [
         "spec.plugStackConfig.ncclDebug.enabled",
-        f"{ACCOUNTING}.mariadbOperator.enabled",
         "spec.slurmNodes.exporter.enabled",
     ]
     assert unsupported(nebius.made(NODES)) == []

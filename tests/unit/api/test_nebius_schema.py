@@ -17,11 +17,13 @@ import pytest
 from msgspec.structs import fields
 
 from penstock.api import crd
+from penstock.api.cluster.embedded_database import DatabaseVolume
 from penstock.api.cluster.slurmctld_status import SlurmctldStatus
 from penstock.api.kubernetes import quantity
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.schema import PROMETHEUS_DURATION
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius.accounting import EmbeddedDb
 from penstock.api.nebius.group import GROUPS
 from penstock.api.nebius.worker_counts import WorkerCounts
 
@@ -86,6 +88,13 @@ SLURMCTLD = tuple(
     for one in fields(SlurmctldStatus)
     if one.name not in Status.__struct_fields__
 )
+_EMBEDDED = ".spec.slurmNodes.accounting.embeddedDB"
+EMBEDDED = (
+    _EMBEDDED,
+    *(f"{_EMBEDDED}.{one.encode_name}" for one in fields(EmbeddedDb)),
+    *(f"{_EMBEDDED}.storage.{one.encode_name}" for one in fields(DatabaseVolume)),
+)
+"""A database that the operator runs itself."""
 OURS = {
     "SlurmCluster": (
         # All daemons have one type of container; some versions leave fields out of one daemon.
@@ -94,6 +103,7 @@ OURS = {
             for container in ("munge", "slurmd")
             for field in ("livenessProbe", "readinessProbe", "imagePullSecrets")
         ),
+        *EMBEDDED,
         ".status.observedGeneration",
         *SLURMCTLD,
         *WORKERS,

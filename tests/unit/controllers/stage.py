@@ -68,9 +68,20 @@ def put(cache: Cache[Any], *objects: KubeObject) -> None:
         cache._store.put(Entry(one))
 
 
+def put_raw(cache: Cache[Any], body: Json) -> None:
+    """Let a cache that keeps JSON show an object."""
+    cache._store.put(Entry(msgspec.convert(body, cache.resource.type), msgspec.json.encode(body)))
+
+
 def drop(cache: Cache[Any], obj: KubeObject) -> None:
     """Let a cache show it no more."""
     cache._store.remove(obj)
+
+
+def set_absent(cache: Cache[Any], why: str) -> None:
+    """Let a cluster lack the kind of a cache; with an empty text it has it."""
+    for part in cache._parts.values():
+        part.missing = why
 
 
 class Source(NodeSetSource):

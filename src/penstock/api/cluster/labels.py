@@ -12,6 +12,7 @@ COMPONENTS: Final = {
     "slurmctld": "controller",
     "slurmrestd": "restapi",
     "slurmdbd": "accounting",
+    "slurmdbd-database": "database",
     "slurmd": "worker",
     "login": "login",
 }

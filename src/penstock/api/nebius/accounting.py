@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
+from penstock.api.cluster.embedded_database import EmbeddedDatabase
 from penstock.api.kubernetes.meta import KubeStruct
 from penstock.api.kubernetes.schema import INT32, about
 from penstock.api.nebius.common import NodeContainer, SlurmNode
@@ -44,6 +45,12 @@ class ExternalDatabase(KubeStruct, frozen=True):
     storage_parameters: Annotated[
         dict[str, str] | None, about("StorageParameters of slurmdbd.conf.")
     ] = None
+
+
+class EmbeddedDb(EmbeddedDatabase, frozen=True, kw_only=True):
+    """A MariaDB that the operator runs itself. The original has no such field."""
+
+    enabled: Annotated[bool, about("Whether it is used.")] = False
 
 
 class SlurmdbdConfig(KubeStruct, frozen=True):
@@ -145,6 +152,9 @@ class AccountingNode(SlurmNode, frozen=True, kw_only=True):
     mariadb_operator: Annotated[
         MariaDbOperator | None, about("A database that mariadb-operator runs.")
     ] = None
+    embedded_db: Annotated[EmbeddedDb | None, about("A MariaDB that the operator runs itself.")] = (
+        field(default=None, name="embeddedDB")
+    )
     slurmdbd_config: Annotated[SlurmdbdConfig, about("Values of slurmdbd.conf.")] = field(
         default_factory=SlurmdbdConfig
     )
@@ -152,7 +162,22 @@ class AccountingNode(SlurmNode, frozen=True, kw_only=True):
         default_factory=AccountingSlurmConfig
     )
 
+    @property
+    def has_embedded(self) -> bool:
+        """Whether the operator runs the database itself."""
+        return self.embedded_db is not None and self.embedded_db.enabled
+
+    @property
+    def has_mariadb_operator(self) -> bool:
+        """Whether mariadb-operator runs the database."""
+        return self.mariadb_operator is not None and self.mariadb_operator.enabled
+
 
 def has_slurmdbd(accounting: AccountingNode) -> bool:
-    """Whether the operator runs slurmdbd: accounting is on, and its database is an external one."""
-    return accounting.enabled and accounting.external_db.enabled
+    """Whether slurmdbd is declared: accounting is on and has a database."""
+    databases = (
+        accounting.external_db.enabled,
+        accounting.has_embedded,
+        accounting.has_mariadb_operator,
+    )
+    return accounting.enabled and any(databases)

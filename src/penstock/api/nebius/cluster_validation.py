@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
+from penstock.api.embedded_database_rules import database_problems
 from penstock.api.nebius.common import POD_CONTAINERS
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
@@ -195,12 +196,14 @@ def _accounting(spec: SlurmClusterSpec) -> Iterator[Problem]:
     for field, container in (("slurmdbd", accounting.slurmdbd), ("munge", accounting.munge)):
         if container is None or not container.image:
             yield Problem(f"{path}.{field}.image", f"{ABSENT} while accounting is enabled")
-    external, inside = accounting.external_db.enabled, database is not None and database.enabled
-    if external == inside:
+    external = accounting.external_db.enabled
+    if sum((external, accounting.has_mariadb_operator, accounting.has_embedded)) != 1:
         yield Problem(
             path,
-            "enable either externalDB or mariadbOperator: accounting has one database",
+            "enable one of externalDB, mariadbOperator and embeddedDB: accounting has one database",
         )
+    if accounting.embedded_db is not None and accounting.has_embedded:
+        yield from database_problems(f"{path}.embeddedDB", accounting.embedded_db)
     if external and not accounting.external_db.host:
         yield Problem(f"{path}.externalDB.host", ABSENT)
     replication = database.replication if database is not None else None

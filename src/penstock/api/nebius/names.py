@@ -140,6 +140,26 @@ def slurmdbd_configs(cluster: str) -> str:
     return f"{cluster}-slurmdbd-configs"
 
 
+def accounting_database(cluster: str) -> str:
+    """StatefulSet, Service and Secret of the MariaDB that the operator runs for slurmdbd."""
+    return f"{cluster}-accounting-db"
+
+
+def mariadb(cluster: str) -> str:
+    """The MariaDB and the Grant for mariadb-operator, and the Service that this makes."""
+    return f"{cluster}-acct-db"
+
+
+def mariadb_password(cluster: str) -> str:
+    """The Secret with the password of slurmdbd's user in a new MariaDB."""
+    return f"{mariadb(cluster)}-password"
+
+
+def mariadb_root(cluster: str) -> str:
+    """The Secret with the password of root in a new MariaDB."""
+    return f"{mariadb(cluster)}-root"
+
+
 def last_known_good_configs(cluster: str) -> str:
     """The ConfigMap with the files that slurmctld was seen to run with."""
     return f"{slurm_configs(cluster)}-last-known-good"

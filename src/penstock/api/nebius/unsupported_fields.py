@@ -35,11 +35,6 @@ _OWN_PROC: Final = "not used: /proc is unmasked where the pods have a user names
 _NODE: Final = "spec.slurmNodes"
 
 
-def _has_own_database(spec: SlurmClusterSpec) -> bool:
-    database = spec.slurm_nodes.accounting.mariadb_operator
-    return database is not None and database.enabled
-
-
 CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
     Row("spec.pause", lambda s: bool(s.pause), "not used: spec.maintenance is"),
     Row(
@@ -125,11 +120,6 @@ CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
             and s.slurm_nodes.login.user_isolation.enabled
         ),
         f"{_NOT_YET}, users of a login pod share its memory",
-    ),
-    Row(
-        f"{_NODE}.accounting.mariadbOperator.enabled",
-        lambda s: s.slurm_nodes.accounting.enabled and _has_own_database(s),
-        f"{_NOT_YET}, jobs run without records in a database; externalDB is served",
     ),
     Row(
         f"{_NODE}.accounting.size",
@@ -317,6 +307,36 @@ def _containers(spec: SlurmClusterSpec) -> Iterator[str]:
             yield f"{path}.securityLimitsConfig: not used, it starts no processes of users"
     for path, container in (*others, *daemons):
         yield from _proc_mount(path, container)
+    yield from _mariadb(spec)
+
+
+def _mariadb(spec: SlurmClusterSpec) -> Iterator[str]:
+    """Fields that a MariaDB of mariadb-operator has no place for."""
+    accounting, path = spec.slurm_nodes.accounting, f"{_NODE}.accounting.mariadbOperator"
+    given = accounting.mariadb_operator
+    if given is None or not (accounting.enabled and given.enabled):
+        return
+    lacks = "not used, a MariaDB has no such field"
+    if given.security_limits_config:
+        yield f"{path}.securityLimitsConfig: {lacks}"
+    if given.proc_mount not in (None, "Default"):
+        yield f"{path}.procMount: {lacks}"
+    if (replication := given.replication) is not None:
+        replica = replication.replica
+        older = {
+            "probesEnabled": replication.probes_enabled is not None,
+            "replica.connectionRetries": replica is not None
+            and replica.connection_retries is not None,
+            "replica.connectionTimeout": replica is not None and bool(replica.connection_timeout),
+        }
+        for name in (name for name, is_given in older.items() if is_given):
+            yield f"{path}.replication.{name}: not used, mariadb-operator lacks it since version 25"
+    for one in spec.k8s_node_filters:
+        if one.name == accounting.k8s_node_filter_name and (one.affinity or {}).get("podAffinity"):
+            yield (
+                f"spec.k8sNodeFilters: podAffinity of {one.name} is not used for the MariaDB of "
+                "mariadb-operator, which has no such field"
+            )
 
 
 def _proc_mount(path: str, container: NodeContainer) -> Iterator[str]:

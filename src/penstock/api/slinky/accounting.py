@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import field
 
+from penstock.api.cluster.embedded_database import EmbeddedDatabase
 from penstock.api.kubernetes.meta import KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import (
@@ -73,6 +74,10 @@ class AccountingSpec(KubeStruct, frozen=True):
         PodTemplate()
     )
     storage_config: Annotated[StorageConfig | None, about("Database of slurmdbd.")] = None
+    embedded_database: Annotated[
+        EmbeddedDatabase | None,
+        about("A MariaDB that the operator runs for slurmdbd, instead of storageConfig."),
+    ] = None
     extra_conf: Annotated[
         str, about("Lines added at the end of slurmdbd.conf.", {"maxLength": LONGEST_CONF})
     ] = ""

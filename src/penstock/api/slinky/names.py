@@ -6,9 +6,10 @@ here is a promise. Where two names exist, the older documentation used the secon
 
 from __future__ import annotations
 
+from penstock.api.cluster import embedded_database
 from penstock.api.cluster.pod_names import node_suffix, ordinal_in
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
-from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.accounting import Accounting, StorageConfig
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.labels import RESERVATION_PREFIX
 from penstock.api.slinky.loginset import LoginSet
@@ -260,6 +261,25 @@ def restapi_service(restapi: RestApi) -> str:
 def accounting_workload(accounting: Accounting) -> str:
     """StatefulSet, Service and Secret of slurmdbd."""
     return f"{accounting.metadata.name}-accounting"
+
+
+def accounting_database(accounting: Accounting) -> str:
+    """StatefulSet, Service and Secret of the MariaDB that the operator runs for slurmdbd."""
+    return f"{accounting_workload(accounting)}-db"
+
+
+def storage_config(accounting: Accounting) -> StorageConfig | None:
+    """The database of slurmdbd: as declared, else the one that the operator runs."""
+    if accounting.spec.storage_config is not None or accounting.spec.embedded_database is None:
+        return accounting.spec.storage_config
+    name = accounting_database(accounting)
+    return StorageConfig(
+        host=name,
+        port=embedded_database.PORT,
+        database=embedded_database.DATABASE,
+        username=embedded_database.USER,
+        password_key_ref=SecretKeySelector(name=name, key=embedded_database.KEY),
+    )
 
 
 def accounting_pod(accounting: Accounting) -> str:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from penstock.api.admission import Problem
 from penstock.api.cluster.cluster_ref import ControllerRef, controller_ref_problems
+from penstock.api.embedded_database_rules import database_problems
 from penstock.api.kubernetes import shapes
 from penstock.api.kubernetes.meta import Json, LocalObjectReference, ObjectMeta
 from penstock.api.kubernetes.spec_parts import HOSTNAME_PATTERN, PodTemplate
@@ -159,8 +160,23 @@ def accounting_problems(obj: Accounting) -> Iterator[Problem]:
             yield Problem("spec.slurmKeyRef", "name the Secret with slurm.key")
         if spec.effective_jwt_key_ref is None:
             yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
-        if spec.storage_config is None:
-            yield Problem("spec.storageConfig", "name the host of the database")
+        if spec.storage_config is None and spec.embedded_database is None:
+            yield Problem(
+                "spec.storageConfig", "name the host of the database, or set spec.embeddedDatabase"
+            )
+        if spec.storage_config is not None and spec.embedded_database is not None:
+            yield Problem(
+                "spec.embeddedDatabase", "slurmdbd has one database: remove spec.storageConfig"
+            )
+    if spec.embedded_database is not None:
+        yield from database_problems("spec.embeddedDatabase", spec.embedded_database)
+        longest = f"{names.accounting_database(obj)}-0123456789"
+        if len(longest) > HOST_LABEL_LIMIT:
+            yield Problem(
+                "metadata.name",
+                f"labels of its database's pod have {len(longest)} characters and Kubernetes takes "
+                f"{HOST_LABEL_LIMIT}: choose a shorter name",
+            )
     if spec.storage_config is not None:
         for field in ("host", "database", "username"):
             text: str = getattr(spec.storage_config, field)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius import names
-from penstock.api.nebius.accounting import ExternalDatabase
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.render.nebius import accounting as render
@@ -15,8 +14,7 @@ from penstock.render.nebius.config import slurmdbd_conf
 from penstock.render.parts.digest import digest
 from penstock.slurm.conf.document import ConfError
 from penstock.slurm.conf.storage_password import password_problem
-
-_PATH = "spec.slurmNodes.accounting.externalDB"
+from penstock.translate.nebius.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +31,15 @@ class AccountingFiles:
     def __init__(self, context: NebiusContext) -> None:
         self._secrets = context.secrets
 
-    def read(self, obj: SlurmCluster) -> SlurmdbdFile | Finding:
+    def read(self, obj: SlurmCluster, database: Database) -> SlurmdbdFile | Finding:
         """The file, or why there is none: slurmdbd keeps the one it has meanwhile."""
-        declared = obj.spec.slurm_nodes.accounting
-        database, space = declared.external_db, obj.metadata.namespace
+        declared, space = obj.spec.slurm_nodes.accounting, obj.metadata.namespace
+        path = database.path
         password = self._password(space, database)
         if isinstance(password, Finding):
             return password
         if not database.user:
-            return Finding(False, "UserMissing", f"{_PATH}.user is empty: write the database user")
+            return Finding(False, "UserMissing", f"{path}.user is empty: write the database user")
         key = SecretKeySelector(name=names.jwt_secret(obj.metadata.name), key=names.JWT_KEY)
         jwt = self._secrets.value(space, key)
         if jwt is None:
@@ -51,19 +49,19 @@ class AccountingFiles:
         if isinstance(certificates, Finding):
             return certificates
         try:
-            text = slurmdbd_conf.slurmdbd_conf(declared, password, certificates)
+            text = slurmdbd_conf.slurmdbd_conf(declared, database, password, certificates)
         except ConfError as error:
-            message = f"{_PATH} has a value that slurmdbd.conf cannot have: {error}"
+            message = f"{path} has a value that slurmdbd.conf cannot have: {error}"
             return Finding(False, "Invalid", message)
         return SlurmdbdFile(text, render.conf_hash(text, jwt))
 
-    def _password(self, space: str, database: ExternalDatabase) -> str | Finding:
+    def _password(self, space: str, database: Database) -> str | Finding:
         """The password; a line break at its end is not part of it."""
-        path, ref = f"{_PATH}.passwordSecretKeyRef", database.password_secret_key_ref
+        path, ref = f"{database.path}.passwordSecretKeyRef", database.password
         if ref is None or not (ref.name and ref.key):
             message = f"{path} is empty: name the Secret and the key with the database password"
             return Finding(False, "SecretNotFound", message)
-        value = self._secrets.value(space, SecretKeySelector(name=ref.name, key=ref.key))
+        value = self._secrets.value(space, ref)
         if value is None:
             return _absent(path, ref.name, ref.key)
         password = value.decode(errors="replace").rstrip("\r\n")
@@ -72,7 +70,7 @@ class AccountingFiles:
             return Finding(False, "PasswordUnusable", message)
         return password
 
-    def _certificates(self, space: str, database: ExternalDatabase, jwt: bytes) -> str | Finding:
+    def _certificates(self, space: str, database: Database, jwt: bytes) -> str | Finding:
         """A digest of the certificates for the database; empty without any."""
         tls = database.tls
         if tls is None:
@@ -88,7 +86,7 @@ class AccountingFiles:
                 continue
             value = self._secrets.value(space, SecretKeySelector(name=name, key=key))
             if value is None:
-                return _absent(f"{_PATH}.tls.{field}", name, key)
+                return _absent(f"{database.path}.tls.{field}", name, key)
             every += digest(jwt + value).encode()
         return digest(every) if every else ""
 

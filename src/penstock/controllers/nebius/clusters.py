@@ -69,8 +69,16 @@ class NebiusClusters:
         )
 
     def has_slurmdbd(self, cluster: SlurmCluster) -> bool:
-        """Whether slurmctld is to write records."""
-        return has_slurmdbd(cluster.spec.slurm_nodes.accounting)
+        """Whether slurmctld is to write records.
+
+        Without the kinds of mariadb-operator there is no database to begin with. A cluster that
+        has one keeps slurmdbd when they go: slurmctld would drop its records otherwise.
+        """
+        accounting = cluster.spec.slurm_nodes.accounting
+        if not has_slurmdbd(accounting):
+            return False
+        served = not (accounting.has_mariadb_operator and self.caches.databases_absent)
+        return served or self.slurmdbd_in_force(cluster)
 
     def has_database(self, cluster: SlurmCluster) -> bool:
         """Whether the database has answered, or slurmctld waits for it at its first start anyway.
@@ -172,10 +180,18 @@ class NebiusClusters:
         return frozenset(cluster.status.mpi_plugins)
 
     def slurmctld_pods(self, cluster: SlurmCluster) -> tuple[Pod, ...]:
-        """The pod of slurmctld, if it exists."""
-        name = names.controller_pod(self.prefix(cluster))
-        pod = self.caches.pods.get(f"{cluster.metadata.namespace}/{name}")
-        return (pod,) if pod is not None else ()
+        """The pod of slurmctld, if it exists.
+
+        One that a deleted SlurmCluster of this name left is not of this one: its slurmctld ends
+        soon, and this cluster has not worked with it.
+        """
+        name, space = names.controller_pod(self.prefix(cluster)), cluster.metadata.namespace
+        pod = self.caches.pods.get(f"{space}/{name}")
+        if pod is None:
+            return ()
+        owner, live = pod.metadata.controller, self.caches.stateful_sets.get(f"{space}/{name[:-2]}")
+        is_own = owner is None or (live is not None and owner.uid == live.metadata.uid)
+        return (pod,) if is_own else ()
 
     def pods(self, cluster: SlurmCluster, component: str) -> tuple[Pod, ...]:
         """The pods of one component, by name."""

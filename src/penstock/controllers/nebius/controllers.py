@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from penstock.api.kubernetes.kinds import JOBS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
+from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.controllers.admission.protected_secrets import WRITE_PATH, ProtectedSecrets
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.nebius.clusters import NebiusClusters
@@ -42,6 +43,8 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
         (ROLES, caches.roles),
         (ROLE_BINDINGS, caches.role_bindings),
         (JAILED_CONFIGS, caches.jailed_configs),
+        (MARIADBS, caches.mariadbs),
+        (GRANTS, caches.grants),
     )
     context = NebiusContext(
         client,

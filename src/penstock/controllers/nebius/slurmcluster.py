@@ -27,6 +27,7 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
+from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.cluster import claim_templates
@@ -130,6 +131,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 SERVICE_ACCOUNTS,
                 ROLES,
                 ROLE_BINDINGS,
+                MARIADBS,
+                GRANTS,
             )
         ),
         Watch(PODS, cluster_of_pod, pod_matters),
@@ -188,7 +191,10 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             obj, cluster, parts.slurmctld, report, may_start=usable
         )
         of_records = await self._slurmctld.follow_accounting(obj, self._accounting)
-        of_logins = await self._apply_daemons(obj, cluster, report, may_start=usable)
+        # Once more: slurmrestd is created with the slurmdbd of the files that were just written.
+        of_logins = await self._apply_daemons(
+            obj, self._clusters.inputs(obj), report, may_start=usable
+        )
         state.workers = await self._workers.run(obj)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]

@@ -8,7 +8,6 @@ from penstock.api.cluster import marks as own_marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
-from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster, SlurmClusterStatus
 from penstock.base.text import list_some
 from penstock.controllers.cluster import claim_templates
@@ -168,14 +167,6 @@ class ClusterSlurmctld:
         own = any(own_marks.TRIES_CONFIG in one.metadata.annotations for one in pods)
         if not found.is_foreign or found.keeps_pods or own:
             return False
-        accounting = obj.spec.slurm_nodes.accounting
-        records = accounting.enabled and not has_slurmdbd(accounting)
-        if records and self._clusters.slurmdbd_in_force(obj):
-            report.waits = (
-                "slurmctld is replaced once spec.slurmNodes.accounting.externalDB names the "
-                "database, as jobs would run without records: mariadbOperator is not served"
-            )
-            return True
         workers = [one.metadata.name for one in self._clusters.worker_pods(obj)]
         ours = files(self._clusters.config(obj))
         lost = lost_nodes(self._clusters.published(obj), ours, workers)

@@ -16,6 +16,7 @@ from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
+from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.caches.kubernetes import KubernetesCaches
@@ -51,6 +52,8 @@ class NebiusCaches(KubernetesCaches):
         self.clusters = store.of(SLURM_CLUSTERS, raw=True)
         self.node_sets = store.of(NODE_SETS, raw=True)
         self.jailed_configs = store.of(JAILED_CONFIGS, raw=True)
+        self.mariadbs = store.of(MARIADBS, raw=True)
+        self.grants = store.of(GRANTS, raw=True)
         self.jobs = store.of(JOBS, raw=True)
         self.advanced_stateful_sets = store.of(ADVANCED_STATEFUL_SETS, raw=True)
         self.service_accounts = store.of(SERVICE_ACCOUNTS, raw=True)
@@ -59,6 +62,11 @@ class NebiusCaches(KubernetesCaches):
         self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)
         self.pods_of_component = store.index(PODS_BY_COMPONENT)
         self.clusters_in = store.index(CLUSTERS_BY_NAMESPACE)
+
+    @property
+    def databases_absent(self) -> str:
+        """Why there are no kinds of mariadb-operator; empty when there are."""
+        return self.mariadbs.absent or self.grants.absent
 
     def cluster_of(self, node_set: NodeSet) -> SlurmCluster | None:
         """The SlurmCluster of a NodeSet, if it exists."""

@@ -172,7 +172,7 @@ def _names(ref: Reference | None, obj: KubeObject) -> bool:
 
 def _secrets_of(accounting: Accounting) -> set[str]:
     spec = accounting.spec
-    storage = spec.storage_config
+    storage = names.storage_config(accounting)
     refs = (
         spec.slurm_key_ref,
         spec.effective_jwt_key_ref,

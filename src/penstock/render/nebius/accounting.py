@@ -181,7 +181,8 @@ def _volumes(cluster: ClusterInputs, given: NodeContainer) -> list[Json]:
 
 def _sources(cluster: ClusterInputs) -> list[Json]:
     """The files of slurmdbd and its clients in one folder, which the kubelet changes at once."""
-    tls = cluster.spec.slurm_nodes.accounting.external_db.tls
+    declared = cluster.spec.slurm_nodes.accounting.external_db
+    tls = declared.tls if declared.enabled else None
     files = config_map_source(names.slurm_configs(cluster.name))
     files["configMap"]["optional"] = True
     sources = [

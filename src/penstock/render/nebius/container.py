@@ -58,7 +58,7 @@ def container(
         out["ports"] = [{"name": name, "containerPort": port, "protocol": "TCP"}]
     if found := _resources(given.resources, is_guaranteed=is_guaranteed):
         out["resources"] = found
-    if context := {**(security or {}), **_app_armor(given.app_armor_profile)}:
+    if context := {**(security or {}), **app_armor(given.app_armor_profile)}:
         out["securityContext"] = context
     return out
 
@@ -109,7 +109,7 @@ def _resources(requests: Mapping[str, int | str] | None, *, is_guaranteed: bool)
     return {kind: amounts for kind, amounts in found.items() if amounts}
 
 
-def _app_armor(profile: str) -> Json:
+def app_armor(profile: str) -> Json:
     """The AppArmor profile; none for an empty text. Any other text names one of the node."""
     if not profile:
         return {}

@@ -131,7 +131,7 @@ class SimulatedNodes:
             self._lifecycles.get(f"{namespace}/{name}"),
         )
         sidecar = life.sidecar if life is not None and container == "reconfigure" else None
-        if pod is None or (sidecar is None and container != slurmdbd.CONTAINER):
+        if pod is None or (sidecar is None and container not in slurmdbd.CONTAINERS):
             return None
         if pod["spec"].get("nodeName") in self.silent:
             raise StatusError(500, "the kubelet does not answer")

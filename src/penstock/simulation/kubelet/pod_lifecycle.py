@@ -20,6 +20,7 @@ _DAEMONS = {
     "rest": "slurmrestd",
     "worker": "slurmd",
     "nodeset": "slurmd",
+    "accounting": "slurmdbd",
 }
 """Slurm daemons by the component of pods of a SlurmCluster; others are called as these are."""
 RandomSource = Callable[[float, float], float]

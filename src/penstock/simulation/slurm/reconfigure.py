@@ -265,7 +265,7 @@ class Sidecars:
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
         """The log of a pod's container; None when there is no such pod."""
-        if container == slurmdbd.CONTAINER:
+        if container in slurmdbd.CONTAINERS:
             return self._slurmdbds.log(namespace, name)
         pod = self._find("/pods", namespace, name)
         if pod is None:

@@ -14,7 +14,8 @@ from penstock.render.parts.digest import digest
 
 Find = Callable[[str, str, str], "Json | None"]
 """An object by resource, namespace and name."""
-CONTAINER = "slurmdbd"
+CONTAINERS = frozenset({"slurmdbd", "accounting"})
+"""Names of its container, in pods of each API."""
 LOST = "Can't connect to MySQL server on 'db' (111)"
 _FILES = ("jwt.key", "slurmdbd.conf")
 

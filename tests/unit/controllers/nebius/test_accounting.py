@@ -7,10 +7,12 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import Pod, Secret
-from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.kubernetes.kinds import ConfigMap, Pod, Secret, StatefulSet
+from penstock.api.kubernetes.meta import Json, ObjectMeta, OwnerReference
+from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
@@ -18,6 +20,7 @@ from penstock.controllers.nebius.accounting import ClusterAccounting
 from penstock.controllers.nebius.adoption import AdoptionReport
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.mariadb import ABSENT_S
 from penstock.controllers.observed.nebius_caches import NebiusCaches
 from penstock.controllers.runtime.connectivity import PortProbe
 from penstock.controllers.runtime.object_store import ObjectStore
@@ -31,8 +34,8 @@ from penstock.model.image_sources import ImageSources
 from penstock.render.nebius.inputs import Images
 from penstock.render.parts.digest import digest
 from support.nebius import made
-from unit.controllers.stage import put
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import put, put_raw, set_absent
+from unit.kube.fake_api import FakeApi, Fault
 
 SPACE, NAME = "soperator", "soperator"
 PATH = "spec.slurmNodes.accounting"
@@ -42,7 +45,15 @@ DATABASE: Json = {
     "user": "books",
     "passwordSecretKeyRef": {"name": "database", "key": "password"},
 }
+OPERATOR = f"{PATH}.mariadbOperator.enabled"
 JWT = b"k" * 64
+
+
+def published() -> ConfigMap:
+    """The files in force, of a cluster with slurmdbd."""
+    conf = "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=h\n"
+    meta = ObjectMeta(name=f"{NAME}-slurm-configs", namespace=SPACE, uid="m")
+    return ConfigMap(metadata=meta, data={"slurm.conf": f"{conf}AccountingStoragePort=1\n"})
 
 
 class _NoConnections:
@@ -65,7 +76,7 @@ class Stage:
             Settings(),
             caches,
             SecretReader(caches.secrets),
-            ObjectStore(client, caches),
+            ObjectStore(client, caches, ((MARIADBS, caches.mariadbs), (GRANTS, caches.grants))),
             PortProbe(client.clock),
             recorder,
             Signals(),
@@ -86,6 +97,23 @@ class Stage:
         }
         self.cluster = cast("SlurmCluster", made("slurmcluster-5.0-0", every))
         put(self.caches.clusters, self.cluster)
+
+    def kinds(self, absent: str | None) -> None:
+        """Whether the kinds of mariadb-operator are installed: with None they are not."""
+        for cache in (self.caches.mariadbs, self.caches.grants):
+            set_absent(cache, "not found" if absent is None else absent)
+
+    def mariadb(self, status: str, message: str) -> None:
+        """What mariadb-operator reports on both objects."""
+        ready = {"type": "Ready", "status": status, "message": message}
+        for cache in (self.caches.mariadbs, self.caches.grants):
+            path = cache.resource.path(SPACE, f"{NAME}-acct-db")
+            found = self.api.objects[path] | {"status": {"conditions": [ready]}}
+            put_raw(cache, found)
+
+    def slurmdbd_conf(self) -> str:
+        path = f"/api/v1/namespaces/{SPACE}/secrets/{NAME}-slurmdbd-configs"
+        return base64.b64decode(self.api.objects[path]["data"]["slurmdbd.conf"]).decode()
 
     def secret(self, name: str, **data: bytes) -> None:
         meta = ObjectMeta(name=name, namespace=SPACE, uid=name, resource_version=digest(str(data)))
@@ -177,18 +205,144 @@ async def test_a_pod_that_is_ready_makes_accounting_available() -> None:
     assert {one.type: one.ok for one in found[1:]}[REACHABLE] is True
 
 
-async def test_a_database_that_mariadb_operator_would_run_is_no_reason_to_wait() -> None:
+async def test_without_mariadb_operator_the_cluster_works_and_its_kinds_may_come_later() -> None:
     """D73: the original panics or waits for ever where the kinds are not installed."""
     stage = Stage()
     stage.declare({}, external=False)
+    stage.kinds(None)
     (found,) = await stage.reconcile()
     assert (found.ok, found.reason) == (False, "DatabaseNotServed")
-    assert "externalDB" in found.message
+    assert "embeddedDB" in found.message
+    assert stage.accounting.requeue_after(stage.cluster) == ABSENT_S
     assert stage.clusters.config(stage.cluster).accounting is None
     waiting = stage.pod("soperator-controller-0", "controller", "slurmctld", {"state": {}}, "False")
     assert (
         await stage.accounting.release_slurmctld(stage.cluster, (waiting,), persistent=True) == []
     )
+    stage.kinds("")
+    (found,) = await stage.reconcile()
+    assert (found.ok, found.reason) == (None, "WaitingForDatabase")
+    assert stage.accounting.requeue_after(stage.cluster) is None
+    assert stage.clusters.config(stage.cluster).accounting is not None
+
+
+async def test_mariadb_operator_gets_its_objects_and_slurmdbd_the_password_of_it() -> None:
+    """D73, S169."""
+    stage = Stage()
+    stage.declare({}, external=False)
+    (found,) = await stage.reconcile()
+    assert "MariaDB soperator-acct-db is not ready: it is being created" in found.message
+    for plural in ("mariadbs", "grants"):
+        path = f"/apis/k8s.mariadb.com/v1alpha1/namespaces/{SPACE}/{plural}/soperator-acct-db"
+        assert path in stage.api.objects
+    stage.mariadb("False", "pulling its image")
+    (found,) = await stage.reconcile()
+    assert (found.ok, "pulling its image" in found.message) == (None, True)
+    stage.mariadb("True", "Running")
+    stage.secret("soperator-acct-db-password", password=b"theirs")
+    await stage.reconcile()
+    assert "StoragePass=theirs" in stage.slurmdbd_conf()
+    assert "StorageHost=soperator-acct-db" in stage.slurmdbd_conf()
+
+
+async def test_a_mariadb_that_is_not_ready_is_reported_with_a_slurmdbd_that_waits_only() -> None:
+    stage = Stage()
+    stage.declare({}, external=False)
+    await stage.reconcile()
+    stage.secret("soperator-acct-db-password", password=b"p")
+    stage.mariadb("False", "switching its primary")
+    stage.slurmdbd("False")
+    found = await stage.reconcile()
+    assert found[0].ok is None
+    assert "switching its primary" in found[0].message
+    stage.slurmdbd()
+    found = await stage.reconcile()
+    assert found[0].ok is True
+
+
+async def test_a_mariadb_that_is_rejected_is_reported_and_stops_nothing_else() -> None:
+    stage = Stage()
+    stage.declare({}, external=False)
+    path = f"/apis/k8s.mariadb.com/v1alpha1/namespaces/{SPACE}/mariadbs"
+    stage.api.fail(Fault(403, "Forbidden", when=lambda one: path in one.path))
+    (found,) = await stage.reconcile()
+    assert (found.ok, found.reason) == (False, "NotCreated")
+    assert "mariadbOperator cannot be created" in found.message
+    assert stage.accounting.requeue_after(stage.cluster) == 5.0
+
+
+async def test_kinds_that_go_take_no_slurmdbd_from_a_cluster_that_works() -> None:
+    """slurmctld would drop the records that wait in it."""
+    stage = Stage()
+    stage.declare({}, external=False)
+    stage.secret("soperator-acct-db-password", password=b"p")
+    put(stage.caches.config_maps, published())
+    stage.kinds(None)
+    assert stage.clusters.has_slurmdbd(stage.cluster)
+    assert stage.clusters.config(stage.cluster).accounting is not None
+
+
+async def test_a_database_of_our_own_is_made_with_a_password_that_stays() -> None:
+    """S169, D56."""
+    stage = Stage()
+    embedded = {"enabled": True, "image": "mariadb:1"}
+    stage.declare({f"{PATH}.externalDB": {}, f"{PATH}.embeddedDB": embedded, OPERATOR: False})
+    (found,) = await stage.reconcile()
+    assert found.reason == "CreatingDatabase"
+    secret = f"/api/v1/namespaces/{SPACE}/secrets/soperator-accounting-db"
+    password = stage.api.objects[secret]["data"]["password"]
+    stage.secret("soperator-accounting-db", password=base64.b64decode(password))
+    found = await stage.reconcile()
+    assert f"StoragePass={base64.b64decode(password).decode()}" in stage.slurmdbd_conf()
+    assert "StorageHost=soperator-accounting-db" in stage.slurmdbd_conf()
+    assert found[0].ok is None
+    path = f"/apis/apps/v1/namespaces/{SPACE}/statefulsets/soperator-accounting-db"
+    template = stage.api.objects[path]["spec"]["template"]
+    assert base64.b64decode(password).decode() not in str(template)
+    await stage.reconcile()
+    assert stage.api.objects[secret]["data"]["password"] == password
+
+
+async def test_a_pvc_that_cannot_follow_its_size_is_remarked_while_all_works() -> None:
+    stage = Stage()
+    embedded = {"enabled": True, "image": "mariadb:1"}
+    databases: dict[str, Any] = {f"{PATH}.externalDB": {}, OPERATOR: False}
+    stage.declare({**databases, f"{PATH}.embeddedDB": embedded})
+    stage.secret("soperator-accounting-db", password=b"p")
+    await stage.reconcile()
+    path = f"/apis/apps/v1/namespaces/{SPACE}/statefulsets/soperator-accounting-db"
+    put_raw(stage.caches.stateful_sets, stage.api.objects[path])
+    stage.slurmdbd()
+    stage.declare({**databases, f"{PATH}.embeddedDB": {**embedded, "storage": {"size": "99Gi"}}})
+    found = await stage.reconcile()
+    assert found[0].ok is True
+    assert "ClaimKept" in [one.reason for one in found]
+
+
+async def test_the_slurmctld_of_a_deleted_cluster_of_this_name_is_not_that_of_the_next() -> None:
+    """S169: a plan with accounting found that the next one counted as one that has worked."""
+    stage = Stage()
+    pod = stage.pod("soperator-controller-0", "controller", "slurmctld", {"state": {}}, "True")
+    assert stage.clusters.slurmctld_pods(stage.cluster) == (pod,)
+    owner = OwnerReference(api_version="apps/v1", kind="StatefulSet", uid="s", controller=True)
+    meta = replace(pod.metadata, owner_references=(owner,), resource_version="2")
+    owned = replace(pod, metadata=meta)
+    put(stage.caches.pods, owned)
+    assert stage.clusters.slurmctld_pods(stage.cluster) == ()
+    assert not stage.clusters.served(stage.cluster)
+    meta = ObjectMeta(name="soperator-controller", namespace=SPACE, uid="s")
+    put(stage.caches.stateful_sets, StatefulSet(metadata=meta))
+    assert stage.clusters.slurmctld_pods(stage.cluster) == (owned,)
+
+
+async def test_a_password_secret_without_its_key_is_reported() -> None:
+    stage = Stage()
+    embedded = {"enabled": True, "image": "mariadb:1"}
+    stage.declare({f"{PATH}.externalDB": {}, f"{PATH}.embeddedDB": embedded, OPERATOR: False})
+    stage.secret("soperator-accounting-db", other=b"p")
+    (found,) = await stage.reconcile()
+    assert (found.ok, found.reason) == (False, "SecretNotFound")
+    assert "Delete the Secret" in found.message
 
 
 async def test_accounting_that_is_off_has_no_part_and_no_conditions() -> None:

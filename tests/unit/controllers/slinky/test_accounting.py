@@ -366,3 +366,53 @@ def test_a_plan_says_that_a_changed_password_restarts_nothing() -> None:
     assert "records-accounting: slurmdbd.conf takes effect by a signal; slurmdbd runs on" in told
     assert "No pod restarts or ends at once." in told
     assert "two" not in told
+
+
+def test_a_database_of_the_operator_has_a_password_that_outlives_the_accounting() -> None:
+    """S169: its PVC stays as well, and a lost Secret is made once more."""
+
+    def password(lab: Lab) -> str:
+        found = lab.world.find("/secrets", "records-accounting-db")
+        return base64.b64decode(found["data"]["password"]).decode() if found else ""
+
+    def uses_it(lab: Lab) -> bool:
+        lines = (lab.conf() or "").splitlines()
+        wanted = {f"StoragePass={password(lab)}", "StorageHost=records-accounting-db"}
+        return bool(password(lab)) and wanted <= set(lines)
+
+    async def play(lab: Lab) -> None:
+        lab.refer("records")
+        lab.keys()
+        embedded: dict[str, Any] = {
+            "storageConfig": None,
+            "embeddedDatabase": {"image": "mariadb:1"},
+        }
+        lab.accounting(**embedded)
+        await lab.ready("accountings", "records")
+        await lab.ready("controllers", "slurm")
+        assert uses_it(lab)
+        first = password(lab)
+        database = lab.world.find("apps/statefulsets", "records-accounting-db") or {}
+        policy = database["spec"]["persistentVolumeClaimRetentionPolicy"]
+        assert policy["whenDeleted"] == "Retain"
+
+        lab.world.ask("DELETE", f"{GROUP}/accountings/records", {})
+        await lab.until(
+            lambda: lab.world.find("apps/statefulsets", "records-accounting-db") is None
+        )
+        lab.accounting(**embedded)
+        await lab.ready("accountings", "records")
+        assert password(lab) == first
+
+        pod = lab.uid("records-accounting-db-0")
+        lab.world.ask("DELETE", f"{CORE}/secrets/records-accounting-db", {})
+        await lab.until(lambda: uses_it(lab) and password(lab) != first)
+        await lab.until(lambda: lab.uid("records-accounting-db-0") not in ("", pod))
+
+        lab.secret("database", password="one")
+        lab.accounting(storageConfig=STORAGE, embeddedDatabase=None)
+        await lab.until(lambda: "StorageHost=db" in (lab.conf() or ""))
+        await lab.until(lambda: lab.uid("records-accounting-db-0") == "")
+        assert password(lab)
+
+    played(play)

@@ -15,6 +15,7 @@ from penstock.render.nebius.cluster import slurmrestd
 from penstock.render.nebius.config.slurm_conf import slurmdbd_in
 from penstock.render.nebius.config.slurmdbd_conf import slurmdbd_conf
 from penstock.slurm.conf.document import ConfError
+from penstock.translate.nebius.database import database
 from support.nebius_clusters import CURRENT, OLDER, SHAPES, Rendered, of_shape
 
 PATH = "spec.slurmNodes.accounting"
@@ -39,7 +40,9 @@ def node(found: Rendered) -> AccountingNode:
 
 
 def conf(changes: dict[str, Any] | None = None, password: str = "p w", tls: str = "") -> list[str]:
-    return slurmdbd_conf(node(external(changes=changes)), password, tls).splitlines()
+    found = external(changes=changes)
+    where = database(found.inputs.cluster)
+    return slurmdbd_conf(node(found), where, password, tls).splitlines()
 
 
 def objects(found: Rendered, text: str = "text", text_hash: str = "hash") -> dict[str, Json]:
@@ -109,7 +112,10 @@ def test_a_declared_port_is_that_of_all(shape: str):
     every = objects(found)
     assert every["Service"]["spec"]["ports"][0]["port"] == 7000
     assert container(found)["ports"][0]["containerPort"] == 7000
-    assert "DbdPort=7000" in slurmdbd_conf(node(found), "p").splitlines()
+    assert (
+        "DbdPort=7000"
+        in slurmdbd_conf(node(found), database(found.inputs.cluster), "p").splitlines()
+    )
 
 
 def test_the_password_is_only_in_the_secret():
@@ -165,10 +171,28 @@ def test_names_have_the_prefix_of_the_shape():
     assert SHAPES == (OLDER, CURRENT)
 
 
-def test_slurmdbd_runs_only_with_an_external_database():
+def test_slurmdbd_is_declared_with_each_of_three_databases():
+    embedded = {"enabled": True, "image": "mariadb:1"}
+    none = {f"{PATH}.externalDB.enabled": False}
     assert has_slurmdbd(node(external()))
-    assert not has_slurmdbd(node(of_shape(CURRENT)))
+    assert has_slurmdbd(node(external(changes={**none, f"{PATH}.embeddedDB": embedded})))
+    assert has_slurmdbd(node(of_shape(CURRENT)))
+    assert not has_slurmdbd(node(external(changes=none)))
     assert not has_slurmdbd(node(external(changes={f"{PATH}.enabled": False})))
+
+
+@pytest.mark.parametrize(
+    ("replication", "host"),
+    [(None, "soperator-acct-db"), ({"enabled": True}, "soperator-acct-db-primary")],
+)
+def test_slurmdbd_writes_to_the_primary_of_a_mariadb(replication: Json | None, host: str):
+    """A Service of all pods would lead it to replicas as well."""
+    changes = {f"{PATH}.mariadbOperator.replication": replication, f"{PATH}.externalDB": {}}
+    found = of_shape(CURRENT, changes)
+    where = database(found.inputs.cluster)
+    assert (where.host, where.port, where.user) == (host, 3306, "slurm")
+    assert where.password is not None
+    assert where.password.name == "soperator-acct-db-password"
 
 
 def test_slurmrestd_starts_again_when_the_files_in_force_name_slurmdbd():

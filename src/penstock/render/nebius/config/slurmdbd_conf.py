@@ -1,4 +1,4 @@
-"""slurmdbd.conf of a SlurmCluster, for an external database.
+"""slurmdbd.conf of a SlurmCluster.
 
 Source: slurmdbd.conf(5).
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.api.nebius.accounting import AccountingNode, ExternalDatabase
+from penstock.api.cluster.embedded_database import DATABASE
+from penstock.api.nebius.accounting import AccountingNode
 from penstock.render.nebius.config.lines import BANNER, given, one_line
 from penstock.slurm import daemons
 from penstock.slurm.conf.document import quoted
+from penstock.translate.nebius.database import Database
 
 CONF: Final = "slurmdbd.conf"
 FOLDER: Final = "/etc/slurm"
@@ -22,10 +24,11 @@ KEY_FILE: Final = "tls.key"
 HOST: Final = "accounting"
 """Hostname of slurmdbd's pod: slurmdbd runs only on its DbdHost."""
 SPOOL: Final = "/var/spool/slurmdbd"
-DATABASE: Final = "slurm_acct_db"
 
 
-def slurmdbd_conf(accounting: AccountingNode, password: str, tls_digest: str = "") -> str:
+def slurmdbd_conf(
+    accounting: AccountingNode, database: Database, password: str, tls_digest: str = ""
+) -> str:
     """The file's text. Raises ConfError for a password that cannot stand in it.
 
     `tls_digest` is that of the certificates for the database: slurmdbd reads them again when its
@@ -33,7 +36,7 @@ def slurmdbd_conf(accounting: AccountingNode, password: str, tls_digest: str = "
     """
     lines = [
         *_general(accounting),
-        *_storage(accounting.external_db, password),
+        *_storage(database, password),
         *_records(accounting),
     ]
     if tls_digest:
@@ -61,22 +64,22 @@ def _general(accounting: AccountingNode) -> list[str]:
     )
 
 
-def _storage(database: ExternalDatabase, password: str) -> list[str]:
+def _storage(database: Database, password: str) -> list[str]:
     values = {
         "StorageLoc": DATABASE,
         "StoragePass": password,
         "StorageUser": one_line(database.user),
         "StorageHost": one_line(database.host),
-        "StoragePort": str(database.port or 3306),
+        "StoragePort": str(database.port),
         "StorageParameters": ",".join(f"{key}={one_line(value)}" for key, value in _tls(database)),
     }
     lines = [f"{key}={quoted(value)}" for key, value in values.items() if value]
     return ["StorageType=accounting_storage/mysql", *lines]
 
 
-def _tls(database: ExternalDatabase) -> list[tuple[str, str]]:
+def _tls(database: Database) -> list[tuple[str, str]]:
     """StorageParameters by name: those of the user, and the paths of certificates."""
-    found = dict(database.storage_parameters or {})
+    found = dict(database.parameters)
     tls = database.tls
     if tls is not None and tls.server_ca_secret_ref:
         found["SSL_CA"] = f"{FOLDER}/{CA_FILE}"

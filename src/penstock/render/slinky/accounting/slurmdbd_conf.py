@@ -18,7 +18,7 @@ def slurmdbd_conf(accounting: Accounting, password: str) -> str:
     sections = [
         ("GENERAL", _general(accounting)),
         ("PLUGINS & PARAMETERS", _plugins(accounting)),
-        ("STORAGE", _storage(accounting.spec.storage_config, password)),
+        ("STORAGE", _storage(names.storage_config(accounting), password)),
         ("LOGGING", ["LogFile=/dev/null"]),
         *_extra(accounting),
     ]
