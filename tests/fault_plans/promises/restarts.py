@@ -29,7 +29,6 @@ CONTROLLER, NODESETS, ACCOUNTING = "a Controller", "a NodeSet", "an Accounting"
 LOGIN_TO_DATABASE = "the password of the database"
 SLURM_CLUSTER = "a SlurmCluster, or one of its NodeSets"
 OF_THE_LEFT = {
-    "slurmcluster": (SLURM_CLUSTER,),
     "slurmctld": (CONTROLLER, NODESETS, RECORDS),
     "slurmdbd": (ACCOUNTING, LOGIN_TO_DATABASE),
 }
@@ -105,7 +104,8 @@ class RestartPromises:
         app = app_of(new)
         causes = [(meta["namespace"], cause) for cause in CAUSES.get(app, ())]
         if self.left:
-            causes += [(meta["namespace"], cause) for cause in OF_THE_LEFT.get(app, ())]
+            others = (SLURM_CLUSTER, *OF_THE_LEFT.get(app, ()))
+            causes += [(meta["namespace"], cause) for cause in others]
         if not any(self._caused.get(one, float("-inf")) > since for one in causes):
             self._broken.append(f"the pods of {meta['name']} are made anew for nothing")
 
