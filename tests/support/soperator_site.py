@@ -202,7 +202,7 @@ async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGener
         for one in found.left.objects:
             resource = KIND.get((one["apiVersion"], one["kind"]))
             if resource is not None:
-                await _make(found, soperator, resource, one)
+                await _make(found, soperator, resource, one, real=real)
         for one in await found.all(ADVANCED_STATEFUL_SETS):
             revision = digest(one["spec"]["template"])
             for number in range(one["spec"]["replicas"]):
@@ -215,7 +215,9 @@ async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGener
         yield found
 
 
-async def _make(found: Taken, soperator: Client, resource: Resource[Any], one: Json) -> None:
+async def _make(
+    found: Taken, soperator: Client, resource: Resource[Any], one: Json, *, real: bool
+) -> None:
     lab_, space = found.lab, found.lab.namespace
     made = found.left.fresh(one)
     own = one["metadata"].get("managedFields", [{}])[0].get("manager") == MANAGER
@@ -226,8 +228,23 @@ async def _make(found: Taken, soperator: Client, resource: Resource[Any], one: J
     live = await (soperator if own else lab_.user).create(resource, made)
     found.left.is_now(one, {"metadata": {"uid": live.metadata.uid}})
     if one["kind"] == "Job":
-        status: Json = {"status": one["status"]}
-        await soperator.patch(resource, space, live.metadata.name, status, subresource="status")
+        name = live.metadata.name
+        started: Json = {}
+        if real:
+            # The Job's own controller counts its pod, and a Job that has ended has none.
+            started = {"startTime": await _started(found, name), "active": 0, "ready": 0}
+        status: Json = {"status": {**one["status"], **started}}
+        await soperator.patch(resource, space, name, status, subresource="status")
+
+
+async def _started(found: Taken, job: str) -> str:
+    """Since when a Job runs, once Kubernetes' controller has started it."""
+    async with asyncio.timeout(60):
+        status: Json = {}
+        while "startTime" not in status:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+            status = (await found.raw(JOBS, job) or {}).get("status", {})
+    return cast("str", status["startTime"])
 
 
 def _priorities(one: Json) -> list[str]:

@@ -122,7 +122,8 @@ class ClusterAccounting:
                 await self._embedded.remove(obj, name)
             if not (declared.enabled and declared.has_mariadb_operator):
                 return []
-            found = await self._operated.reconcile(obj, cluster)
+            in_force = self._clusters.slurmdbd_in_force(obj)
+            found = await self._operated.reconcile(obj, cluster, in_force=in_force)
             return [found] if found is not None else []
         key = SecretKeySelector(name=names.jwt_secret(cluster.name), key=names.JWT_KEY)
         salt = self._secrets.value(cluster.namespace, key) or b""
