@@ -241,7 +241,7 @@ async def _started(found: Taken, job: str) -> str:
     """Since when a Job runs, once Kubernetes' controller has started it."""
     async with asyncio.timeout(60):
         status: Json = {}
-        while "startTime" not in status:  # noqa: ASYNC110
+        while "startTime" not in status:
             await asyncio.sleep(0.05)
             status = (await found.raw(JOBS, job) or {}).get("status", {})
     return cast("str", status["startTime"])
