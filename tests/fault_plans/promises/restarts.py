@@ -71,8 +71,10 @@ class RestartPromises:
                 self._note(space, CONTROLLER, name, obj["spec"])
             case "/configmaps" if name == OF_NEBIUS.startup and obj is not None:
                 # slurmrestd of a SlurmCluster follows the files in force, which take a while.
-                every: list[str] = list((obj.get("data") or {}).values())
-                self._note(space, RECORDS, name, any("AccountingStorageHost=" in t for t in every))
+                data: dict[str, str] = obj.get("data") or {}
+                self._note(
+                    space, RECORDS, name, any("AccountingStorageHost=" in t for t in data.values())
+                )
             case "slinky.slurm.net/loginsets" | "slinky.slurm.net/restapis":
                 self._note(space, MADE_ANEW, name, obj and obj["metadata"]["uid"])
             case "slinky.slurm.net/nodesets":
