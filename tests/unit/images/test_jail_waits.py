@@ -130,6 +130,7 @@ def test_a_process_learns_of_each_change_of_a_kubelets_files_and_of_nothing_else
         put(tmp_path, "..2")
         assert signals.acquire(timeout=10)
         (tmp_path / "..data").unlink()
+        assert not signals.acquire(timeout=0.05)
         put(tmp_path, "..2")
         assert not signals.acquire(timeout=0.05)
         put(tmp_path, "..3")
