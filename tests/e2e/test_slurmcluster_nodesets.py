@@ -139,38 +139,6 @@ def test_without_a_jail_slurmd_reads_a_changed_configuration(
     assert bare.run("bare-login-0", "sshd", "srun hostname").split() == ["plain-0"]
 
 
-def test_two_clusters_of_a_namespace_share_no_job_and_no_credential(
-    cluster: SlurmClusterSite, bare: SlurmClusterSite
-) -> None:
-    """S010."""
-    number = bare.run("bare-login-0", "sshd", "sbatch --parsable --wrap 'sleep 1000'").strip()
-    assert number in bare.run("bare-login-0", "sshd", "squeue -h -o %i").split()
-    assert cluster.run("cpu-controller-0", "slurmctld", "squeue -h") == ""
-    bare.run("bare-login-0", "sshd", f"scancel {number}")
-    for one, other in ((cluster, bare), (bare, cluster)):
-        credential = one.run(one.slurmctld, "slurmctld", "munge -n").strip()
-        decode = "echo {} | unmunge 2>&1 | head -n 1"
-        assert "Success" in one.run(one.slurmctld, "slurmctld", decode.format(credential))
-        assert "Invalid" in other.run(other.slurmctld, "slurmctld", decode.format(credential))
-        token = one.run(one.slurmctld, "slurmctld", "scontrol token username=root").strip()
-        ask = f"{token} scontrol ping 2>&1; {token} squeue -h -o %i 2>&1; echo $?"
-        assert one.run(one.slurmctld, "slurmctld", ask).split()[-1] == "0"
-        assert other.run(other.slurmctld, "slurmctld", ask).split()[-1] != "0"
-
-
-def test_a_deleted_cluster_leaves_the_other_one_of_its_namespace(
-    cluster: SlurmClusterSite, bare: SlurmClusterSite
-) -> None:
-    """S010."""
-    pods = (*BOTH, "cpu-controller-0", "cpu-login-0")
-    kept = {pod: cluster.uid(pod) for pod in pods}
-    bare.kubectl("delete", "nodesets.slurm.nebius.ai/plain", "slurmcluster/bare", "--wait=false")
-    names = ("get", "pods", "-o", "name", "-l", BARE)
-    eventually("its pods are gone", lambda: bare.kubectl(*names) == "", 120)
-    assert {pod: cluster.uid(pod) for pod in pods} == kept
-    assert len(job(cluster, "-p", "main", "-N2", "hostname").split()) == 2
-
-
 def test_one_nodeset_is_scaled_out_and_in_and_its_partition_follows(
     cluster: SlurmClusterSite, figure: Callable[[str], None]
 ) -> None:
