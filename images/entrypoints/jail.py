@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,16 @@ QUIET_SECONDS = 2.0
 """A configuration without a manifest counts as complete when nothing changed for so long."""
 DIFFERENT_SECONDS = 30.0
 """One that differs from its manifest is used all the same when nothing changed for so long."""
+
+
+def has_jail() -> bool:
+    """Return whether jobs and sessions have a root other than the container's."""
+    return os.environ.get("JAIL_MODE") != "None"
+
+
+def use_own_root() -> None:
+    """Make the folder that /home of the images is a link to."""
+    (JAIL / "home").mkdir(mode=0o755, parents=True, exist_ok=True)
 
 
 def munge_socket() -> Path:
@@ -80,6 +92,9 @@ class Configuration:
         """Return whether slurm.conf and all files that it goes with are in place."""
         if not (self.folder / "slurm.conf").is_file():
             return False
+        if not has_jail():
+            # The kubelet puts all files of a ConfigMap into place at once.
+            return True
         matches = matches_manifest(self.folder)
         if matches:
             return True
@@ -106,7 +121,9 @@ def wait_for(what: str, is_so: Callable[[], bool]) -> None:
 
 
 def wait_until_filled() -> None:
-    """Wait for the Job that fills the jail."""
+    """Wait for the Job that fills the jail, if there is one."""
+    if not has_jail():
+        return
     wait_for(f"{JAIL / MARKERS[0]}: the jail is not filled yet", lambda: is_filled(JAIL))
 
 
@@ -120,3 +137,34 @@ def wait_for_configuration() -> None:
     """Wait for the files of Slurm's configuration."""
     configuration = Configuration(ETC)
     wait_for(f"slurm.conf and the files of {MANIFEST} in {ETC}", configuration.is_complete)
+
+
+def follow_configuration(folder: Path = ETC, pause: float = PAUSE_SECONDS * 10) -> None:
+    """Send this process SIGHUP whenever the kubelet has put other files into place.
+
+    slurmctld has each slurmd reconfigure, maybe before the kubelet of its pod has the files. The
+    supervisor sends the signal on to slurmd, which reads its files again.
+    """
+    # Until the supervisor has its handlers, slurmd is not there: it will read the new files.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    seen = generation(folder)
+
+    def follow() -> None:
+        nonlocal seen
+        while True:
+            time.sleep(pause)
+            found = generation(folder)
+            if found not in ("", seen):
+                seen = found
+                say(f"files in {folder} changed; slurmd reads them again")
+                os.kill(os.getpid(), signal.SIGHUP)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def generation(folder: Path) -> str:
+    """Return the name of the kubelet's folder with the present files; empty without one."""
+    try:
+        return str((folder / "..data").readlink())
+    except OSError:
+        return ""

@@ -18,11 +18,14 @@ from supervise import say, supervise
 def main(arguments: list[str]) -> int:
     """Complete the jail and run sshd; return the container's exit status."""
     jail.wait_until_filled()
-    try:
-        jail_mounts.complete_here(str(jail.munge_socket()))
-    except jail_mounts.MountError as error:
-        say(f"the jail cannot be completed: {error}")
-        return 1
+    if jail.has_jail():
+        try:
+            jail_mounts.complete_here(str(jail.munge_socket()))
+        except jail_mounts.MountError as error:
+            say(f"the jail cannot be completed: {error}")
+            return 1
+    else:
+        jail.use_own_root()
     jail_sshd.warn_about_modes()
     jail.wait_for_munge()
     return supervise([jail_sshd.program(arguments=arguments)], journal=FOLDER)

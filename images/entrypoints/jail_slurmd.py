@@ -47,14 +47,19 @@ def main(arguments: list[str]) -> int:
     for folder in (Path("/run/slurm"), SPOOL):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     jail.wait_until_filled()
-    try:
-        jail_mounts.complete_here(str(jail.munge_socket()), str(SPOOL))
-    except jail_mounts.MountError as error:
-        say(f"the jail cannot be completed: {error}")
-        return 1
+    if jail.has_jail():
+        try:
+            jail_mounts.complete_here(str(jail.munge_socket()), str(SPOOL))
+        except jail_mounts.MountError as error:
+            say(f"the jail cannot be completed: {error}")
+            return 1
+    else:
+        jail.use_own_root()
     write_job_mounts(JOB_MOUNTS, os.environ.get(JOB_MOUNTS_VARIABLE, ""))
     jail.wait_for_munge()
     jail.wait_for_configuration()
+    if not jail.has_jail():
+        jail.follow_configuration()
     programs = [program(arguments)]
     if jail_sshd.CONFIG.exists():
         jail_sshd.warn_about_modes()

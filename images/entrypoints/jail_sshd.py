@@ -1,4 +1,4 @@
-"""sshd whose sessions are in the jail: `jail_sshd.py CONFIG OPTIONS` runs it in the foreground.
+"""sshd, with sessions in the jail if there is one: `jail_sshd.py CONFIG OPTIONS` runs it in front.
 
 sshd has PID and mount namespaces of its own. So a session sees no daemon of the container, and root
 in one cannot signal them. SYS_ADMIN and all else that sshd does not need is taken from it; what it
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jail import JAIL
+from jail import JAIL, has_jail
 from jail_mounts import KERNEL, Jail, Mount, MountError
 from options import words
 from supervise import Program, never, say
@@ -24,6 +24,8 @@ SSHD = "/usr/sbin/sshd"
 ALWAYS = ("UsePAM=yes", f"ChrootDirectory={JAIL}", "PerSourcePenalties=no")
 """These go before the configuration: pam_jail.so needs PAM, and all users of a Service that
 translates addresses come from one, which penalties would shut out together."""
+OWN_ROOT = ("UsePAM=yes", "ChrootDirectory=none", "PerSourcePenalties=no")
+"""The same for sshd whose sessions have the root of the container."""
 KEPT = (
     *("chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap"),
     *("net_bind_service", "audit_write", "setfcap", "sys_chroot"),
@@ -41,15 +43,26 @@ def command(config: Path, options: Sequence[str]) -> list[str]:
     ]
 
 
+def plain_command(config: Path, options: Sequence[str]) -> list[str]:
+    """Return sshd's command where sessions have the root of the container."""
+    settings = [word for setting in OWN_ROOT for word in ("-o", setting)]
+    return [SSHD, "-D", "-e", "-f", str(config), *settings, *options]
+
+
 def program(restart: Callable[[], bool] = never, arguments: Sequence[str] = ()) -> Program:
     """Return sshd for the supervisor."""
     options = words("SSHD_OPTIONS", arguments)
+    if not has_jail():
+        Path("/run/sshd").mkdir(mode=0o755, parents=True, exist_ok=True)
+        return Program("sshd", plain_command(CONFIG, options), restart=restart)
     argv = [sys.executable, "-B", __file__, str(CONFIG), *options]
     return Program("sshd", argv, restart=restart)
 
 
 def warn_about_modes() -> None:
     """Log what sshd rejects with a word that no client shows: others may write to the root."""
+    if not has_jail():
+        return
     status = JAIL.stat()
     if status.st_uid or status.st_mode & 0o022:
         say(f"{JAIL} has owner {status.st_uid} and mode {status.st_mode & 0o7777:o}: sshd rejects")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ from penstock.api.slinky.group import GROUP as SLINKY
 from penstock.local.node import Node
 from support import nebius
 from support.charts import REGISTRY, render
+from support.nebius_clusters import OLDER_WITHOUT_JAIL
 
 pytestmark = pytest.mark.api
 
@@ -244,6 +246,22 @@ def test_an_object_that_some_version_took_is_accepted(
     kubectl: Kubectl, name: str, changes: dict[str, Any]
 ):
     create(kubectl, nebius.manifest(name, changes))
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "None"), ("None", None), ("None", "Shared")])
+def test_the_mode_of_a_jail_cannot_change(kubectl: Kubectl, before: str | None, after: str | None):
+    """S177: and a cluster without a jail has no field about one."""
+    name, space = f"mode-{secrets.token_hex(2)}", "correct-cpu-cluster"
+    changes = {} if before is None else OLDER_WITHOUT_JAIL
+    manifest = nebius.manifest(OLDER, {**changes, "metadata": {"name": name, "namespace": space}})
+    kubectl("apply", "--validate=strict", "-f", "-", manifest=manifest)
+    body = json.dumps({"spec": {"jailMode": after}})
+    words = ("patch", "slurmcluster", name, "-n", space, "--type=merge", "-p")
+    done = kubectl.run(*words, body)
+    assert done.returncode != 0
+    assert "spec.jailMode cannot change" in done.stderr
+    kubectl(*words, json.dumps({"spec": {"jailMode": before or "Shared"}}))
+    kubectl("delete", "slurmcluster", name, "-n", space, "--wait=false")
 
 
 def test_an_unknown_field_is_dropped(kubectl: Kubectl):

@@ -16,11 +16,15 @@ from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from e2e_kit.slurmcluster_records import ClusterRecords
+from penstock.local.demo_login import login, ssh_key
 from penstock.local.errors import LocalError
 from penstock.local.images import build_jail, build_slurm
+from penstock.local.target import BuiltIn
 
-EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster-nodesets.yaml"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 BOTH = frozenset({"small-0", "large-0"})
+BARE = "app.kubernetes.io/instance=bare"
+DEBUG = "scontrol show slurmd | grep 'Slurmd Debug'"
 MAIN = {"name": "main", "isAll": True, "config": "Default=YES"}
 SMALL = {"name": "small", "nodeSetRefs": ["small"], "config": "MaxTime=INFINITE"}
 LARGE = {"name": "large", "nodeSetRefs": ["large"], "config": "MaxTime=INFINITE"}
@@ -34,7 +38,7 @@ def cluster(site: Site) -> Generator[SlurmClusterSite]:
     mariadb.load(site.node)
     images = give_all(site.node, [*build_jail().values(), build_slurm()["slurmdbd"]])
     name = f"nodesets-{secrets.token_hex(2)}"
-    text = EXAMPLE.read_text()
+    text = (EXAMPLES / "slurmcluster-nodesets.yaml").read_text()
     made = SlurmClusterSite(site, name, text, images, workers=BOTH, prefix="cpu-", name="cpu")
     IMAGES.update(images)
     try:
@@ -42,6 +46,20 @@ def cluster(site: Site) -> Generator[SlurmClusterSite]:
         yield made
     finally:
         made.down()
+
+
+@pytest.fixture(scope="module")
+def bare(site: Site, cluster: SlurmClusterSite) -> SlurmClusterSite:
+    """A SlurmCluster without a jail, in the namespace of the other one."""
+    images = give_all(site.node, build_jail().values())
+    text = (EXAMPLES / "slurmcluster-without-jail.yaml").read_text()
+    public = ssh_key().with_suffix(".pub").read_text().strip()
+    text = text.replace("sshRootPublicKeys: []", f'sshRootPublicKeys: ["{public}"]')
+    made = SlurmClusterSite(
+        site, cluster.namespace, text, images, workers={"plain-0"}, prefix="bare-", name="bare"
+    )
+    made.join()
+    return made
 
 
 def scale(cluster: SlurmClusterSite, name: str, count: int) -> None:
@@ -87,6 +105,76 @@ def test_it_comes_up_and_jobs_run_in_each_partition(
     assert job(cluster, "-p", "large", "hostname").split() == ["large-0"]
     assert len(job(cluster, "-p", "main", "-N2", "hostname").split()) == 2
     assert job(cluster, "-C", "large", "hostname").split() == ["large-0"]
+
+
+def test_without_a_jail_jobs_and_sessions_have_the_root_of_their_container(
+    site: Site, bare: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S177."""
+    figure(f"without a jail, from objects to an idle worker: {bare.start_s:.1f} s")
+    root = ". /etc/os-release; echo $VERSION_CODENAME; ls /mnt/jail"
+    said = bare.run("bare-login-0", "sshd", f"srun sh -c 'hostname; {root}'").split()
+    assert said == ["plain-0", *bare.run("plain-0", "slurmd", root).split()]
+    with login(BuiltIn(site.node.name), ssh_key(), bare.namespace, "bare-login-svc") as ssh:
+        assert ssh("hostname; srun hostname").split() == ["bare-login-0", "plain-0"]
+    assert bare.kubectl("get", "jobs,deployments", "-o", "name", "-l", BARE).split() == [
+        "deployment.apps/bare-rest"
+    ]
+    eventually("it is available", lambda: bare.get()["status"].get("phase") == "Available", 60)
+    assert bare.status("SConfigControllerAvailable") == "False"
+
+
+def test_without_a_jail_slurmd_reads_a_changed_configuration(
+    bare: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S177."""
+    pods = {pod: bare.uid(pod) for pod in ("plain-0", "bare-controller-0", "bare-login-0")}
+    began = time.monotonic()
+    bare.patch({"customSlurmConfig": f"{bare.custom}SlurmdTimeout=77\nSlurmdDebug=debug2\n"})
+    eventually("slurmctld has it", lambda: "77 sec" in bare.scontrol("show", "config"), 90)
+    figure(f"without a jail, from a patch to slurmctld: {time.monotonic() - began:.1f} s")
+    eventually(
+        "slurmd has it",
+        lambda: "Debug = 6" in " ".join(bare.run("plain-0", "slurmd", DEBUG).split()),
+        180,
+    )
+    figure(f"without a jail, from a patch to slurmd: {time.monotonic() - began:.1f} s")
+    files = ("bare-login-0", "sshd", "cat /etc/slurm/*.noedit")
+    eventually("a login has it", lambda: "SlurmdTimeout=77" in bare.run(*files), 180)
+    assert {pod: bare.uid(pod) for pod in pods} == pods
+    assert bare.run("bare-login-0", "sshd", "srun hostname").split() == ["plain-0"]
+
+
+def test_two_clusters_of_a_namespace_share_no_job_and_no_credential(
+    cluster: SlurmClusterSite, bare: SlurmClusterSite
+) -> None:
+    """S010."""
+    number = bare.run("bare-login-0", "sshd", "sbatch --parsable --wrap 'sleep 1000'").strip()
+    assert number in bare.run("bare-login-0", "sshd", "squeue -h -o %i").split()
+    assert cluster.run("cpu-controller-0", "slurmctld", "squeue -h") == ""
+    bare.run("bare-login-0", "sshd", f"scancel {number}")
+    for one, other in ((cluster, bare), (bare, cluster)):
+        credential = one.run(one.slurmctld, "slurmctld", "munge -n").strip()
+        decode = "echo {} | unmunge 2>&1 | head -n 1"
+        assert "Success" in one.run(one.slurmctld, "slurmctld", decode.format(credential))
+        assert "Invalid" in other.run(other.slurmctld, "slurmctld", decode.format(credential))
+        token = one.run(one.slurmctld, "slurmctld", "scontrol token username=root").strip()
+        ask = f"{token} scontrol ping 2>&1; {token} squeue -h -o %i 2>&1; echo $?"
+        assert one.run(one.slurmctld, "slurmctld", ask).split()[-1] == "0"
+        assert other.run(other.slurmctld, "slurmctld", ask).split()[-1] != "0"
+
+
+def test_a_deleted_cluster_leaves_the_other_one_of_its_namespace(
+    cluster: SlurmClusterSite, bare: SlurmClusterSite
+) -> None:
+    """S010."""
+    pods = (*BOTH, "cpu-controller-0", "cpu-login-0")
+    kept = {pod: cluster.uid(pod) for pod in pods}
+    bare.kubectl("delete", "nodesets.slurm.nebius.ai/plain", "slurmcluster/bare", "--wait=false")
+    names = ("get", "pods", "-o", "name", "-l", BARE)
+    eventually("its pods are gone", lambda: bare.kubectl(*names) == "", 120)
+    assert {pod: cluster.uid(pod) for pod in pods} == kept
+    assert len(job(cluster, "-p", "main", "-N2", "hostname").split()) == 2
 
 
 def test_one_nodeset_is_scaled_out_and_in_and_its_partition_follows(

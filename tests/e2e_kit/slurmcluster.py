@@ -57,6 +57,14 @@ class SlurmClusterSite:
         self.until_workers(self._workers)
         self.start_s = time.monotonic() - began
 
+    def join(self) -> None:
+        """Create the objects in a namespace that exists, and wait until all workers are idle."""
+        began = time.monotonic()
+        self.kubectl("apply", "-f", "-", stdin=self._text)
+        self.custom = self.get()["spec"].get("customSlurmConfig", "")
+        self.until_workers(self._workers)
+        self.start_s = time.monotonic() - began
+
     def down(self) -> None:
         """Remove them."""
         self._site.kubectl("delete", "namespace", self.namespace, "--wait=false")

@@ -29,11 +29,34 @@ from penstock.render.nebius.worker import revision
 from penstock.render.parts.ssh_host_keys import FILES
 from penstock.translate.nebius.worker_set import cluster_workers, node_set_workers
 from support import nebius
+from support.nebius import ABSENT
 
 OLDER, CURRENT = "1.23", "5.0"
 SHAPES = (OLDER, CURRENT)
 CLUSTER_UID = "cluster-uid"
 IMAGES = Images(operator="penstock/operator", slurmrestd="penstock/slurmrestd")
+WITHOUT_JAIL: dict[str, Any] = {
+    "spec.jailMode": "None",
+    "spec.populateJail": ABSENT,
+    "spec.sConfigController": ABSENT,
+    "spec.slurmNodes.controller.volumes.jail": ABSENT,
+    "spec.slurmNodes.login.volumes.jail": ABSENT,
+    "spec.slurmNodes.login.volumes.jailSubMounts": (),
+    "spec.slurmNodes.login.volumes.customMounts": (),
+}
+"""Changes with which a cluster of the current shape has no jail."""
+OLDER_WITHOUT_JAIL: dict[str, Any] = {
+    **WITHOUT_JAIL,
+    "spec.slurmNodes.worker.volumes.jail": ABSENT,
+    "spec.slurmNodes.worker.volumes.jailSubMounts": (),
+    "spec.slurmNodes.worker.volumes.customMounts": (),
+}
+"""The same with workers of its own."""
+NODES_WITHOUT_JAIL: dict[str, Any] = {
+    "spec.slurmd.volumes.jail": ABSENT,
+    "spec.slurmd.volumes.jailSubMounts": (),
+}
+"""Changes of a NodeSet of such a cluster."""
 _NODE_SETS = ("nodesets-5.0-0", "nodesets-5.0-1")
 
 
@@ -74,8 +97,9 @@ class Rendered:
             slurmrestd.deployment(self.inputs),
             *sconfigcontroller.objects(self.inputs),
             *accounting.objects(self.inputs, "slurmdbd.conf", "hash"),
-            populate_jail.job(self.inputs, overwrite=False),
         ]
+        if cluster.spec.has_jail:
+            out.append(populate_jail.job(self.inputs, overwrite=False))
         for one in self.inputs.node_sets:
             out += [
                 services.node_set(self.inputs.name, one),
@@ -110,6 +134,18 @@ def rendered(
     own = cluster_workers(cluster, prefix)
     workers = [*([own] if own is not None else []), *map(node_set_workers, node_sets)]
     return Rendered(given, tuple(workers))
+
+
+def without_jail(shape: str) -> Rendered:
+    """What is rendered from the fixtures of a shape for a cluster without a jail."""
+    changes = OLDER_WITHOUT_JAIL if shape == OLDER else WITHOUT_JAIL
+    cluster = nebius.made(f"slurmcluster-{shape}-0", {"metadata.uid": CLUSTER_UID, **changes})
+    sets = [
+        cast("NodeSet", nebius.made(name, {"metadata.uid": f"{name}-uid", **NODES_WITHOUT_JAIL}))
+        for name in (_NODE_SETS if shape == CURRENT else ())
+    ]
+    found = cast("SlurmCluster", cluster)
+    return rendered(found, sets, f"{found.metadata.name}-" if shape == CURRENT else "")
 
 
 def of_shape(

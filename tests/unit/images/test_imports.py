@@ -30,6 +30,7 @@ MINIMAL = {
     "subprocess",
     "sys",
     "tempfile",
+    "threading",
     "time",
     "types",
 }

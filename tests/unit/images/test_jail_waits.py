@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import signal
 import socket
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -90,6 +92,58 @@ def test_a_jail_is_filled_when_it_is_marked(jail: ModuleType, tmp_path: Path, ma
     assert not jail.is_filled(tmp_path)
     (tmp_path / marker).touch()
     assert jail.is_filled(tmp_path)
+
+
+def test_without_a_jail_nothing_is_filled_and_the_files_of_a_kubelet_are_complete(
+    jail: ModuleType, configuration: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jail, "JAIL", tmp_path / "jail")
+    assert jail.has_jail()
+    monkeypatch.setenv("JAIL_MODE", "None")
+    assert not jail.has_jail()
+    jail.wait_until_filled()
+    jail.use_own_root()
+    jail.use_own_root()
+    assert (tmp_path / "jail/home").is_dir()
+    assert not configuration.is_complete()
+    write(tmp_path, "slurm.conf", "ClusterName=a\n")
+    assert configuration.is_complete()
+
+
+def test_a_process_learns_of_each_change_of_a_kubelets_files_and_of_nothing_else(
+    jail: ModuleType, tmp_path: Path
+) -> None:
+    """A kubelet's folder is a link that it renames into place; it may be away for a moment."""
+    signals = threading.Semaphore(0)
+
+    def count(number: int, frame: object) -> None:
+        del number, frame
+        signals.release()
+
+    put(tmp_path, "..1")
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        jail.follow_configuration(tmp_path, 0.001)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        signal.signal(signal.SIGHUP, count)
+        assert not signals.acquire(timeout=0.05)
+        put(tmp_path, "..2")
+        assert signals.acquire(timeout=10)
+        (tmp_path / "..data").unlink()
+        assert not signals.acquire(timeout=0.05)
+        put(tmp_path, "..2")
+        assert not signals.acquire(timeout=0.05)
+        put(tmp_path, "..3")
+        assert signals.acquire(timeout=10)
+    finally:
+        put(tmp_path, "..3")
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if before is None else before)
+
+
+def put(folder: Path, generation: str) -> None:
+    new = folder / "..data_tmp"
+    new.symlink_to(generation)
+    new.rename(folder / "..data")
 
 
 def test_munge_is_there_when_its_socket_is(

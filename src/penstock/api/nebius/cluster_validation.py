@@ -15,6 +15,7 @@ from penstock.api.nebius.common import POD_CONTAINERS
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
 from penstock.api.nebius.container_rules import cluster_containers, cluster_counts
+from penstock.api.nebius.jail_rules import jail_problems
 from penstock.api.nebius.mount_rules import cluster_mount_advice, cluster_mount_faults
 from penstock.api.nebius.name_rules import cluster_name
 from penstock.api.nebius.rule_parts import (
@@ -51,6 +52,7 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
         return
     yield from _filters(spec)
     yield from cluster_name(obj)
+    yield from jail_problems(spec)
     yield from cluster_volumes(spec)
     yield from cluster_mount_faults(spec)
     yield from cluster_containers(spec)
@@ -124,10 +126,11 @@ def _filters(spec: SlurmClusterSpec) -> Iterator[Problem]:
     names, nodes = _filter_names(spec), spec.slurm_nodes
     yield from duplicates("spec.k8sNodeFilters", (one.name for one in spec.k8s_node_filters))
     used = [
-        ("spec.populateJail", spec.populate_jail.k8s_node_filter_name),
         (f"{_NODES}.controller", nodes.controller.k8s_node_filter_name),
         (f"{_NODES}.login", nodes.login.k8s_node_filter_name),
     ]
+    if spec.populate_jail != _NO_SPEC.populate_jail:
+        used.append(("spec.populateJail", spec.populate_jail.k8s_node_filter_name))
     if spec.sconfig_controller != _NO_SPEC.sconfig_controller:
         used.append(("spec.sConfigController.node", _config_writer_filter(spec)))
     if nodes.accounting.enabled:

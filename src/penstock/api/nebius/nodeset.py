@@ -78,7 +78,7 @@ class SlurmdVolumes(KubeStruct, frozen=True, kw_only=True):
     """Volumes of a worker."""
 
     spool: Annotated[SpoolSource, about("Volume of slurmd's state.")]
-    jail: Annotated[VolumeSource, about("Volume of the jail.")]
+    jail: Annotated[VolumeSource, about("Volume of the jail.")] = VolumeSource()
     jail_sub_mounts: Annotated[_Mounts, about("Mounts inside the jail.")] = ()
     custom_volume_mounts: Annotated[_Mounts, about("Mounts of the container.")] = ()
     shared_memory_size: Annotated[Quantity, about("Size of /dev/shm.")] = "64Gi"

@@ -20,7 +20,13 @@ from penstock.api.kubernetes.schema import (
 )
 from penstock.api.nebius.accounting import AccountingNode
 from penstock.api.nebius.common import NodeContainer, SlurmNode, SssdNode
-from penstock.api.nebius.volumes import CustomMounts, JailSubMounts, JailVolume, SpoolVolume
+from penstock.api.nebius.volumes import (
+    CustomMounts,
+    JailSubMounts,
+    JailVolume,
+    NodeVolume,
+    SpoolVolume,
+)
 from penstock.api.nebius.worker import WorkerNode
 
 MEMORY_ORDER = "memoryHigh must not exceed memoryMax"
@@ -63,7 +69,7 @@ class ControllerVolumes(KubeStruct, frozen=True, kw_only=True):
     """Volumes of slurmctld's pod."""
 
     spool: SpoolVolume
-    jail: JailVolume
+    jail: JailVolume = NodeVolume()
     custom_mounts: CustomMounts = ()
 
 
@@ -84,7 +90,7 @@ class ControllerNode(SssdNode, frozen=True, kw_only=True):
 class LoginVolumes(KubeStruct, frozen=True, kw_only=True):
     """Volumes of login pods."""
 
-    jail: JailVolume
+    jail: JailVolume = NodeVolume()
     jail_sub_mounts: JailSubMounts = ()
     custom_mounts: CustomMounts = ()
 

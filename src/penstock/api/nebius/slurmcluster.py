@@ -68,6 +68,9 @@ from penstock.api.nebius.worker_counts import WorkerCounts
 WORKERS_BESIDE_NODE_SETS = (
     "Worker size must be zero when NodeSetRefs are used in partition configuration"
 )
+JAIL_MODE_KEPT = "spec.jailMode cannot change: create another SlurmCluster with the other mode"
+JailMode = Literal["Shared", "None"]
+_JAIL_MODE = "(has({0}.jailMode) ? {0}.jailMode : 'Shared')"
 WAIT_ABOVE_POLL = "ReconfigureWaitTimeout must be greater than ReconfigurePollInterval"
 Maintenance = Literal[
     "none",
@@ -139,7 +142,17 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
     ] = None
     pause: Annotated[bool | None, about("Up to version 1.16.")] = None
     maintenance: Annotated[Maintenance, about("Maintenance mode.")] = "none"
-    populate_jail: Annotated[PopulateJail, about("The Job that fills the jail.")]
+    jail_mode: Annotated[
+        JailMode,
+        about(
+            "Root of jobs and logins: Shared is one volume for all pods, None the root of each "
+            "container. It cannot change.",
+            UNSTORED,
+        ),
+    ] = "Shared"
+    populate_jail: Annotated[
+        PopulateJail, about("The Job that fills the jail; absent with jailMode None.", UNSTORED)
+    ] = PopulateJail(image="", k8s_node_filter_name="")
     k8s_node_filters: Annotated[
         tuple[Annotated[NodeFilter, about("One filter.")], ...],
         about("Named placements of pods.", {"minItems": 1}),
@@ -193,6 +206,11 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
     periodic_checks: Annotated[PeriodicChecks | None, about("Up to version 1.21.")] = None
     telemetry: Annotated[Telemetry | None, about("Up to version 1.21.")] = None
 
+    @property
+    def has_jail(self) -> bool:
+        """Whether jobs and logins have a root other than that of their container."""
+        return self.jail_mode != "None"
+
 
 class SlurmClusterStatus(SlurmctldStatus, frozen=True):
     """What a Slurm cluster is."""
@@ -212,7 +230,6 @@ def _absent() -> SlurmClusterSpec:
     """The spec of an object that was stored without one; its rules report what is missing."""
     container, volume = NodeContainer(image=""), NodeVolume()
     return SlurmClusterSpec(
-        populate_jail=PopulateJail(image="", k8s_node_filter_name=""),
         k8s_node_filters=(),
         secrets=Secrets(),
         slurm_nodes=SlurmNodes(
@@ -251,6 +268,10 @@ class SlurmCluster(KubeObject, frozen=True):
                 "!self.partitionConfiguration.partitions.exists(p, "
                 "has(p.nodeSetRefs) && size(p.nodeSetRefs) > 0)",
                 WORKERS_BESIDE_NODE_SETS,
+            ),
+            rule(
+                f"{_JAIL_MODE.format('self')} == {_JAIL_MODE.format('oldSelf')}",
+                JAIL_MODE_KEPT,
             ),
         ),
     ] = _absent()

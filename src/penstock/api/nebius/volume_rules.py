@@ -18,6 +18,7 @@ from penstock.api.nebius.slurmcluster import SlurmClusterSpec
 from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
     POD_VOLUMES,
+    SLURM_CONFIGS,
     NodeVolume,
     SpoolSource,
     VolumeMount,
@@ -51,7 +52,7 @@ def cluster_volumes(spec: SlurmClusterSpec) -> Iterator[Problem]:
     known = {source.name for source in spec.volume_sources}
     for index, source in enumerate(spec.volume_sources):
         yield from _one_type(f"spec.volumeSources[{index}]", source)
-    if JAIL_SOURCE not in known:
+    if spec.has_jail and JAIL_SOURCE not in known:
         yield Problem(
             "spec.volumeSources",
             f"an entry named {JAIL_SOURCE} must be there, the volume that all users share; "
@@ -132,6 +133,8 @@ def _cluster_volume_names(spec: SlurmClusterSpec) -> Iterator[Problem]:
             for name, field in ((names.JAIL, "jail"), (spool, "spool"))
             if f"{path}.{field}" in volumes
         }
+        if not spec.has_jail:
+            own[SLURM_CONFIGS] = ("", None)
         yield from _name_clashes(
             own,
             (
@@ -189,10 +192,12 @@ def _node_volume(path: str, volume: NodeVolume, known: Collection[str]) -> Itera
 def _volumes(spec: SlurmClusterSpec) -> Iterator[tuple[str, NodeVolume]]:
     nodes = spec.slurm_nodes
     yield "spec.slurmNodes.controller.volumes.spool", nodes.controller.volumes.spool
-    yield "spec.slurmNodes.controller.volumes.jail", nodes.controller.volumes.jail
-    yield "spec.slurmNodes.login.volumes.jail", nodes.login.volumes.jail
+    if spec.has_jail:
+        yield "spec.slurmNodes.controller.volumes.jail", nodes.controller.volumes.jail
+        yield "spec.slurmNodes.login.volumes.jail", nodes.login.volumes.jail
     if nodes.worker is not None:
         yield "spec.slurmNodes.worker.volumes.spool", nodes.worker.volumes.spool
-        yield "spec.slurmNodes.worker.volumes.jail", nodes.worker.volumes.jail
+        if spec.has_jail:
+            yield "spec.slurmNodes.worker.volumes.jail", nodes.worker.volumes.jail
     if spec.populate_jail.jail_snapshot_volume is not None:
         yield "spec.populateJail.jailSnapshotVolume", spec.populate_jail.jail_snapshot_volume

@@ -16,6 +16,8 @@ JAIL_SOURCE = "jail"
 
 JOB_ID: Final = "${SLURM_JOB_ID}"
 """In a sub-mount's subPath: each job has the folder of its id, mounted for its steps alone."""
+SLURM_CONFIGS = "slurm-etc"
+"""Volume with Slurm's configuration, in the pods of a SlurmCluster without a jail."""
 
 POD_VOLUMES = frozenset(
     {

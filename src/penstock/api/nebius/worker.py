@@ -10,7 +10,13 @@ from penstock.api.kubernetes.meta import KubeStruct
 from penstock.api.kubernetes.pvc_spec import Quantity
 from penstock.api.kubernetes.schema import UNSTORED, about
 from penstock.api.nebius.common import ImagePullPolicy, NodeContainer, Resources, SlurmNode
-from penstock.api.nebius.volumes import CustomMounts, JailSubMounts, JailVolume, SpoolVolume
+from penstock.api.nebius.volumes import (
+    CustomMounts,
+    JailSubMounts,
+    JailVolume,
+    NodeVolume,
+    SpoolVolume,
+)
 
 CgroupVersion = Literal["v1", "v2"]
 
@@ -19,7 +25,7 @@ class WorkerVolumes(KubeStruct, frozen=True, kw_only=True):
     """Volumes of workers."""
 
     spool: SpoolVolume
-    jail: JailVolume
+    jail: JailVolume = NodeVolume()
     jail_sub_mounts: JailSubMounts = ()
     custom_mounts: CustomMounts = ()
     shared_memory_size: Annotated[Quantity, about("Size of /dev/shm.")] = "64Gi"

@@ -9,7 +9,14 @@ from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
-from penstock.decide.jail.populate import JobAction, JobPhase, PopulateStep, PopulateView, next_step
+from penstock.decide.jail.populate import (
+    JobAction,
+    JobPhase,
+    PopulateStep,
+    PopulateView,
+    next_step,
+    without_jail,
+)
 from penstock.decide.observed.pod_failure import pod_failure, termination_message
 from penstock.kube import AlreadyExistsError, NotFoundError
 from penstock.render.nebius.cluster import populate_jail as render
@@ -29,6 +36,8 @@ class JailPopulation:
 
     async def advance(self, cluster: SlurmCluster, events: Events) -> PopulateStep:
         """Do the next step of filling its jail, and return it. Raises KubeError."""
+        if not cluster.spec.has_jail:
+            return without_jail()
         step = next_step(self._view(cluster))
         meta, name = cluster.metadata, names.populate_job(cluster.metadata.name)
         if step.action is JobAction.CREATE:

@@ -27,6 +27,7 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
+from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
@@ -44,6 +45,7 @@ from penstock.controllers.nodeset.engine import Outcome, node_matters
 from penstock.controllers.observed.nebius_caches import (
     CLUSTERS_BY_NAMESPACE,
     cluster_keys,
+    cluster_of_jailed_config,
     component_of,
 )
 from penstock.controllers.observed.watching import (
@@ -137,6 +139,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         ),
         Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
+        Watch(JAILED_CONFIGS, cluster_of_jailed_config, spec_changed),
         Watch(NODES, clusters_on_node, node_matters),
     )
     signals = (
@@ -208,10 +211,18 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *of_logins,
             *slurmdbd[1:],
             *of_records,
+            *filter(None, [self._undelivered(obj)]),
             *([resolved] if resolved is not None else []),
             *state.workers.findings,
             *report.findings(),
         ]
+
+    def _undelivered(self, obj: SlurmCluster) -> Finding | None:
+        """About JailedConfigs of a cluster without a jail; sconfigcontroller reports the others."""
+        if obj.spec.has_jail:
+            return None
+        found = self._clusters.caches.jailed_configs_of.get(obj.metadata.key)
+        return availability.jailed_configs([one.metadata.name for one in found])
 
     def _first(self, cluster: ClusterInputs) -> list[Json]:
         """What pods mount or resolve, before the pods."""
@@ -259,9 +270,11 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         )
 
     def outdated(self, obj: SlurmCluster) -> frozenset[str]:
-        """Those of partitions which are gone by now, of accounting once it is off, and others'."""
+        """Those of parts that are gone, of accounting once it is off, and others'."""
         found = self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
         found |= availability.OF_THE_ORIGINAL
+        if not self._undelivered(obj):
+            found |= {availability.JAILED_CONFIGS_DELIVERED}
         return found if self._states.of(obj).is_adopted else found | {ADOPTED}
 
     def status(self, obj: SlurmCluster) -> Status:

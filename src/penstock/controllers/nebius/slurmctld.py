@@ -242,7 +242,7 @@ class ClusterSlurmctld:
                 obj, source.startup, decision.startup, decision.rejected
             )
             manifests.append(startup)
-            if not self._states.of(obj).is_adopted:
+            if obj.spec.has_jail and not self._states.of(obj).is_adopted:
                 # That of the original has the same files, in its own order.
                 manifests.append(config_maps.jailed_config(obj, decision.startup))
         if decision.last_known_good is not None:

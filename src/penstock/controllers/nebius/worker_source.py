@@ -11,6 +11,7 @@ from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.nebius.jail_rules import node_set_jail_problem
 from penstock.api.nebius.names import MUNGE_KEY, munge_secret
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
@@ -102,6 +103,10 @@ class ClusterWorkers(WorkerSource):
             if not name:
                 words = "spec.clusterName names no SlurmCluster"
             return Finding(None, "SlurmClusterNotFound", words)
+        if isinstance(self._declared_by, NodeSet):
+            words = node_set_jail_problem(self._declared_by, self._cluster)
+            if words:
+                return Finding(False, "JailModeConflict", words)
         return self._waiting
 
     def pod(self, slot: WorkerSlot) -> Json:

@@ -30,7 +30,9 @@ def availability(
         login=part("sshd", "login", nodes.login.size),
         sconfigcontroller=part(
             "sconfigctrl", "sconfigcontroller", cluster.spec.sconfig_controller.node.size
-        ),
+        )
+        if cluster.spec.has_jail
+        else None,
         rest=part("slurmrestd", "rest", 1),
         accounting=accounting,
     )

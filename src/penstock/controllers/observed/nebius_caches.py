@@ -39,8 +39,15 @@ def component_of(pod: Pod) -> list[str]:
     return [f"{meta.namespace}/{cluster}/{meta.labels.get(app_labels.APP_COMPONENT, '')}"]
 
 
+def cluster_of_jailed_config(config: KubeObject, _: Lookup | None = None) -> list[str]:
+    """Key of the SlurmCluster that a JailedConfig belongs to, by its label."""
+    name = config.metadata.labels.get(app_labels.APP_INSTANCE, "")
+    return [f"{config.metadata.namespace}/{name}"] if name else []
+
+
 PODS_BY_COMPONENT = IndexBy(PODS, component_of)
 NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
+JAILED_CONFIGS_BY_CLUSTER = IndexBy(JAILED_CONFIGS, cluster_of_jailed_config)
 CLUSTERS_BY_NAMESPACE = IndexBy(SLURM_CLUSTERS, lambda one: [one.metadata.namespace])
 
 
@@ -61,6 +68,7 @@ class NebiusCaches(KubernetesCaches):
         self.role_bindings = store.of(ROLE_BINDINGS, raw=True)
         self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)
         self.pods_of_component = store.index(PODS_BY_COMPONENT)
+        self.jailed_configs_of = store.index(JAILED_CONFIGS_BY_CLUSTER)
         self.clusters_in = store.index(CLUSTERS_BY_NAMESPACE)
 
     @property

@@ -80,6 +80,11 @@ def next_step(view: PopulateView) -> PopulateStep:
             return _filled_once(view)
 
 
+def without_jail() -> PopulateStep:
+    """The step of a SlurmCluster whose pods use the root of their containers."""
+    return _usable("NoJail", "spec.jailMode is None: jobs and sessions have their container's root")
+
+
 def _filled_once(view: PopulateView) -> PopulateStep:
     match view.phase:
         case JobPhase.ABSENT if view.users:

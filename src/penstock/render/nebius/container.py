@@ -8,6 +8,7 @@ from typing import Any, Final
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.common import UNCONFINED, NodeContainer
 from penstock.api.nebius.nodeset import WorkerContainer
+from penstock.api.nebius.slurmcluster import SlurmClusterSpec
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
 
@@ -87,6 +88,11 @@ def jail_security() -> Json:
     Profiles of container runtimes forbid pivot_root, so seccomp is off.
     """
     return {**capabilities(SYS_ADMIN), "seccompProfile": {"type": "Unconfined"}}
+
+
+def jail_variables(spec: SlurmClusterSpec) -> list[Json]:
+    """The variable by which the entry points of images do without a jail."""
+    return [] if spec.has_jail else [variable("JAIL_MODE", spec.jail_mode)]
 
 
 def variable(name: str, value: str) -> Json:

@@ -14,6 +14,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster, SlurmClusterSpec
 from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
     JOB_ID,
+    SLURM_CONFIGS,
     NodeVolume,
     NodeVolumeMount,
     SpoolSource,
@@ -28,6 +29,8 @@ from penstock.render.parts.ssh_host_keys import FILES
 JAIL_PATH: Final = "/mnt/jail"
 UPPER_PATH: Final = "/mnt/jail.upper"
 """Mounts below it are moved into the jail by the entry point of the image."""
+SLURM_ETC: Final = f"{JAIL_PATH}/etc/slurm"
+"""Slurm's configuration; `/etc/slurm` of the images is a link to it."""
 CONFIG_MODE: Final = 0o420
 """Mode of files of ConfigMaps and Secrets, as the original has it."""
 _TMP: Final = "/tmp"  # noqa: S108 (the pod's own)
@@ -121,6 +124,19 @@ def cluster_volume(spec: SlurmClusterSpec, name: str, given: NodeVolume) -> Volu
 def shared_jail(spec: SlurmClusterSpec) -> Volume:
     """The jail where no field names its volume: slurmrestd, sconfigcontroller and the Job."""
     return Volume(names.JAIL, named_source(spec, JAIL_SOURCE))
+
+
+def slurm_configs(cluster: str) -> Volume:
+    """The files in force, as a volume of each pod where there is no jail."""
+    sources = [{"configMap": {"name": names.slurm_configs(cluster)}}]
+    return Volume(SLURM_CONFIGS, {"projected": {"defaultMode": _PUBLIC, "sources": sources}})
+
+
+def root_volume(cluster: SlurmCluster, given: NodeVolume) -> Volume:
+    """The jail that a daemon declares; without a jail Slurm's configuration."""
+    if cluster.spec.has_jail:
+        return cluster_volume(cluster.spec, names.JAIL, given)
+    return slurm_configs(cluster.metadata.name)
 
 
 def node_set_volume(name: str, given: VolumeSource) -> Volume:
@@ -226,6 +242,18 @@ def jail_mount(*, read_only: bool = False) -> Json:
     return mount(names.JAIL, JAIL_PATH, read_only=read_only)
 
 
+def root_mount(spec: SlurmClusterSpec, *, read_only: bool = False) -> Json:
+    """The mount of `root_volume`: images find Slurm's configuration at one path in each mode."""
+    if spec.has_jail:
+        return jail_mount(read_only=read_only)
+    return mount(SLURM_CONFIGS, SLURM_ETC, read_only=True)
+
+
+def user_path(spec: SlurmClusterSpec, path: str) -> str:
+    """Where a volume is mounted so that jobs and sessions find it at this path."""
+    return f"{UPPER_PATH}{path}" if spec.has_jail else path
+
+
 def limits_volume(cluster: str, component: str) -> Json:
     """limits.conf."""
     return config_map("security-limits", names.security_limits(cluster, component))
@@ -269,6 +297,6 @@ def scratch_volumes(memory: int | str | None) -> list[Json]:
     ]
 
 
-def scratch_mounts() -> list[Json]:
+def scratch_mounts(spec: SlurmClusterSpec) -> list[Json]:
     """Where users find them."""
-    return [mount("in-memory", f"{UPPER_PATH}/mnt/memory"), mount("tmp-disk", _TMP)]
+    return [mount("in-memory", user_path(spec, "/mnt/memory")), mount("tmp-disk", _TMP)]

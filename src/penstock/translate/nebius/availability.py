@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.api.nebius import names
+from penstock.api.nebius.jail_rules import WITHOUT_JAIL
 from penstock.api.nebius.related_objects import unknown_node_sets
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.base.text import list_some
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.translate.nebius.jail import maintenance_mode
 
@@ -27,6 +30,10 @@ OF_THE_ORIGINAL: Final = frozenset(
     }
 )
 """Types of conditions that only the original sets: in an adopted object nobody updates them."""
+_CONFIG_WRITER: Final = "SConfigControllerAvailable"
+JAILED_CONFIGS_DELIVERED: Final = "JailedConfigsDelivered"
+"""Type of the condition about JailedConfigs that have no jail to go to."""
+_NO_JAIL: Final = "NoJail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +41,13 @@ class Availability:
     """The workloads of one cluster: whether each has its pods, with the words about them.
 
     `jail` is about the content of the jail, `rest` about slurmrestd. One that is not in the cluster
-    is None.
+    is None: accounting where it is off, sconfigcontroller where there is no jail.
     """
 
     jail: Finding
     slurmctld: Finding
     login: Finding
-    sconfigcontroller: Finding
+    sconfigcontroller: Finding | None
     rest: Finding
     accounting: Finding | None = None
 
@@ -56,7 +63,7 @@ def conditions(cluster: SlurmCluster, found: Availability) -> list[Finding]:
         _condition("ControllersAvailable", found.slurmctld, resting=resting),
         found.rest,
         _condition("LoginAvailable", found.login, resting=resting),
-        _condition("SConfigControllerAvailable", found.sconfigcontroller),
+        _config_writer(cluster, found.sconfigcontroller),
         _accounting(found.accounting, resting=resting),
         _maintenance(cluster),
     ]
@@ -87,8 +94,8 @@ def phase(found: Availability | None) -> Phase:
     """The phase: Pending before the first workload exists."""
     if found is None:
         return "Pending"
-    parts = (found.jail, found.slurmctld, found.login, found.sconfigcontroller)
-    others = [one for one in (found.accounting,) if one is not None]
+    parts = (found.jail, found.slurmctld, found.login)
+    others = [one for one in (found.sconfigcontroller, found.accounting) if one is not None]
     return AVAILABLE if all(one.ok for one in (*parts, *others)) else "Not available"
 
 
@@ -98,6 +105,25 @@ def _condition(type_: str, found: Finding, *, resting: bool = False) -> Finding:
     if found.ok:
         return Finding(True, AVAILABLE, found.message, type_)
     return Finding(found.ok, _NOT_AVAILABLE, found.message, type_)
+
+
+def _config_writer(cluster: SlurmCluster, found: Finding | None) -> Finding:
+    if found is not None:
+        return _condition(_CONFIG_WRITER, found)
+    config_map = names.slurm_configs(cluster.metadata.name)
+    words = f"{WITHOUT_JAIL}: pods mount the configuration from ConfigMap {config_map}"
+    return _remark(False, _NO_JAIL, words, _CONFIG_WRITER)
+
+
+def jailed_configs(found: Sequence[str]) -> Finding | None:
+    """That nothing delivers these JailedConfigs of a cluster without a jail; None without any."""
+    if not found:
+        return None
+    words = (
+        f"JailedConfig {list_some(sorted(found))} not delivered: {WITHOUT_JAIL}. Mount their "
+        "ConfigMaps by customMounts"
+    )
+    return _remark(False, _NO_JAIL, words, JAILED_CONFIGS_DELIVERED)
 
 
 def _accounting(found: Finding | None, *, resting: bool) -> Finding:

@@ -149,7 +149,7 @@ def test_an_object_of_somebody_else_is_never_taken_and_is_named(
 def test_the_second_cluster_of_a_namespace_has_a_prefix_and_takes_nothing_of_the_first(
     seconds: float,
 ) -> None:
-    """Also where both are of the same second, and the name of the second one comes first."""
+    """S010: also where both are of the same second, and the second one's name comes first."""
 
     def before(lab: Lab) -> None:
         lab.stop_kubelets()
@@ -175,6 +175,20 @@ def test_the_second_cluster_of_a_namespace_has_a_prefix_and_takes_nothing_of_the
         first = lab.get("apps/statefulsets", "controller")["metadata"]["ownerReferences"][0]
         assert first["uid"] == lab.cluster["metadata"]["uid"]
         await lab.until(lambda: {"worker-0", "blue-worker-0"} <= set(lab.pods()))
+        owners = {
+            name: lab.of_kind(CLUSTERS, name)["metadata"]["uid"] for name in ("slurm", "blue")
+        }
+        keys: dict[str, set[str]] = {"slurm": set(), "blue": set()}
+        for kind in ("/secrets", "/configmaps", "/services", "batch/jobs", "apps/statefulsets"):
+            for one in lab.world.server.objects(kind, SPACE):
+                of = one["metadata"].get("labels", {}).get("app.kubernetes.io/instance")
+                if of is None:
+                    continue
+                assert [each["uid"] for each in one["metadata"]["ownerReferences"]] == [owners[of]]
+                if kind == "/secrets":
+                    keys[of] |= set(one["data"].values())
+        assert all(len(each) > 1 for each in keys.values())
+        assert keys["slurm"] & keys["blue"] == set()
         assert lab.condition("Ready", CLUSTERS, "blue")[1] != "Refused"
         assert lab.condition()[1] != "Refused"
 

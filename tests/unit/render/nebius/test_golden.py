@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from penstock.render.parts.digest import canonical_json
-from support.nebius_clusters import CURRENT, SHAPES, Rendered, of_shape
+from support.nebius_clusters import CURRENT, SHAPES, Rendered, of_shape, without_jail
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 
@@ -33,11 +33,16 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 Dumper.add_representer(str, _text)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_manifests_are_byte_for_byte_as_recorded(shape: str):
-    found = of_shape(shape).objects()
+RECORDED = {shape: of_shape(shape) for shape in SHAPES} | {
+    "without-jail": without_jail(CURRENT),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_manifests_are_byte_for_byte_as_recorded(name: str):
+    found = RECORDED[name].objects()
     text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
-    path = GOLDEN / f"slurmcluster-{shape}.yaml"
+    path = GOLDEN / f"slurmcluster-{name}.yaml"
     if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()

@@ -128,7 +128,9 @@ def test_supervisord_has_the_programs_of_the_original(current: Any):
 
 def test_sshd_differs_in_its_log_level_and_where_it_finds_keys(current: Any):
     theirs = lines(original("5.0")["soperator-ssh-configs"]["sshd_config"])
-    ours = lines(sshd_conf.jail_sshd_config(current().cluster.spec.slurm_nodes.login))
+    ours = lines(
+        sshd_conf.cluster_sshd_config(current().cluster.spec.slurm_nodes.login, has_jail=True)
+    )
     assert set(theirs) - set(ours) == {"LogLevel DEBUG3", "Match User *"}
     # Users are in the jail: their keys too, and sshd reads these before it changes the root.
     added = {"AuthorizedKeysFile .ssh/authorized_keys /mnt/jail/%h/.ssh/authorized_keys"}

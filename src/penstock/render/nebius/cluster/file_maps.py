@@ -9,7 +9,7 @@ from penstock.api.nebius import labels, names
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.render.nebius.config.limits_conf import limits_conf
-from penstock.render.nebius.config.sshd_conf import authorized_keys, jail_sshd_config
+from penstock.render.nebius.config.sshd_conf import authorized_keys, cluster_sshd_config
 from penstock.render.nebius.config.user_isolation_conf import user_isolation_conf
 from penstock.render.nebius.config.worker_files import SYSCTL_CONF, supervisord_conf
 from penstock.render.parts.owner import owner
@@ -20,7 +20,7 @@ def objects(cluster: SlurmCluster) -> list[Json]:
     """Those of a SlurmCluster. One that the user names instead is the user's."""
     name, nodes = cluster.metadata.name, cluster.spec.slurm_nodes
     login, worker = nodes.login, nodes.worker
-    sshd = {"sshd_config": jail_sshd_config(login)}
+    sshd = {"sshd_config": cluster_sshd_config(login, has_jail=cluster.spec.has_jail)}
     found: list[tuple[str, str, Mapping[str, str]]] = [
         (
             names.security_limits(name, "controller"),

@@ -1,4 +1,4 @@
-"""The StatefulSet of login pods: munged, and sshd whose users are in the jail."""
+"""The StatefulSet of login pods: munged, and sshd, whose users are in the jail if there is one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.cluster.services import sshd_port
-from penstock.render.nebius.container import container, jail_security, variable
+from penstock.render.nebius.container import container, jail_security, jail_variables, variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.munge import munge
 from penstock.render.nebius.pod import (
@@ -24,7 +24,7 @@ def stateful_set(cluster: ClusterInputs) -> Json:
     """The login pods."""
     declared = cluster.spec.slurm_nodes.login
     pod_labels = labels.object_labels("login", cluster.name)
-    jail = vol.cluster_volume(cluster.spec, names.JAIL, declared.volumes.jail)
+    jail = vol.root_volume(cluster.cluster, declared.volumes.jail)
     inside = list(
         vol.sub_mounts(jail, vol.cluster_mounts(cluster.spec, declared.volumes.jail_sub_mounts))
     )
@@ -69,20 +69,21 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
         "sshd",
         declared.sshd,
         port=sshd_port(cluster),
-        security=jail_security(),
+        security=jail_security() if cluster.spec.has_jail else None,
         probes={"readinessProbe": tcp_probe("sshd", periodSeconds=10)},
         env=[
             variable("SLURM_CLUSTER_TYPE", cluster.cluster_type)
             if cluster.is_older
-            else variable("SLURM_CLUSTER_WITH_GPU", str(cluster.has_gpus).lower())
+            else variable("SLURM_CLUSTER_WITH_GPU", str(cluster.has_gpus).lower()),
+            *jail_variables(cluster.spec),
         ],
         mounts=vol.with_mounts(
             [
-                vol.jail_mount(),
+                vol.root_mount(cluster.spec),
                 vol.munge_socket_mount(),
                 vol.limits_mount(),
                 *vol.ssh_mounts(),
-                *vol.scratch_mounts(),
+                *vol.scratch_mounts(cluster.spec),
                 vol.mount("ssh-configs", "/mnt/ssh-configs", read_only=True),
                 *([] if cluster.is_older else [_isolation_mount()]),
             ],

@@ -12,7 +12,6 @@ from penstock.api.nebius import labels, names
 from penstock.api.nebius.common import GROUP
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.cluster.services import rest_port
-from penstock.render.nebius.cluster.slurmctld import ETC
 from penstock.render.nebius.container import container, variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.pod import filter_place, pod_spec, pull_secrets, template
@@ -49,7 +48,9 @@ _ORIGINAL_RULES: Final = (
 
 
 def objects(cluster: ClusterInputs) -> list[Json]:
-    """The Deployment, after the rights that it needs."""
+    """The Deployment, after the rights that it needs; nothing where there is no jail."""
+    if not cluster.spec.has_jail:
+        return []
     return [*account(cluster), deployment(cluster)]
 
 
@@ -132,7 +133,7 @@ def _init_dir(cluster: ClusterInputs) -> Json:
         "imagePullPolicy": munge.image_pull_policy,
         "command": ["/bin/sh", "-c", _MAKE_FOLDER],
         "env": [
-            variable("JAIL_CONFIG_PATH", ETC),
+            variable("JAIL_CONFIG_PATH", vol.SLURM_ETC),
             variable("JAIL_UID", str(uid)),
             variable("JAIL_GID", str(gid)),
         ],

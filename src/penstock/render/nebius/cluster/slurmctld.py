@@ -18,7 +18,13 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.cluster.services import slurmctld_port
-from penstock.render.nebius.container import SYS_ADMIN, capabilities, container, variable
+from penstock.render.nebius.container import (
+    SYS_ADMIN,
+    capabilities,
+    container,
+    jail_variables,
+    variable,
+)
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.munge import munge
 from penstock.render.nebius.pod import (
@@ -41,7 +47,6 @@ _TRIAL_SPOOL: Final = "trial-spool"
 _KEY_PATH: Final = "/mnt/rest-jwt-key"
 JWT_KEY_FILE: Final = "jwt_hs256.key"
 """Name of the JWT key in the folder of slurmctld's state, as slurm.conf has it."""
-ETC: Final = f"{vol.JAIL_PATH}/etc/slurm"
 _EVERYONE_READS: Final = 0o444
 
 
@@ -54,8 +59,8 @@ def stateful_set(cluster: ClusterInputs) -> Json:
     selector[labels.CONTROLLER_TYPE] = labels.MAIN
     mounts = vol.cluster_mounts(cluster.spec, declared.volumes.custom_mounts)
     spool = vol.cluster_volume(cluster.spec, names.CONTROLLER_SPOOL, declared.volumes.spool)
-    jail = vol.cluster_volume(cluster.spec, names.JAIL, declared.volumes.jail)
-    volumes = [spool, jail, *(one.volume for one in mounts)]
+    root = vol.root_volume(cluster.cluster, declared.volumes.jail)
+    volumes = [spool, root, *(one.volume for one in mounts)]
     spec: Json = {
         "replicas": cluster.replicas(1),
         "serviceName": names.service(cluster.name, "controller"),
@@ -113,10 +118,11 @@ def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
         security=capabilities(SYS_ADMIN),
         # Five minutes: the state of a large cluster takes its time to load.
         probes={"startupProbe": tcp_probe("slurmctld", periodSeconds=1, failureThreshold=300)},
+        env=jail_variables(cluster.spec),
         mounts=vol.with_mounts(
             [
                 vol.mount(names.CONTROLLER_SPOOL, _SPOOL_PATH),
-                vol.jail_mount(),
+                vol.root_mount(cluster.spec),
                 vol.munge_socket_mount(),
                 vol.limits_mount(),
                 vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
@@ -138,11 +144,11 @@ def _reconfigure(cluster: ClusterInputs) -> Json:
             "-c",
             script("jail_user"),
             "reconfigure",
-            reconfigure.command(is_shared_folder=True)[-1],
+            reconfigure.command(is_shared_folder=cluster.spec.has_jail)[-1],
         ],
         "env": [
-            variable("SLURM_CONF", f"{ETC}/slurm.conf"),
-            variable("SLURM_ETC", ETC),
+            variable("SLURM_CONF", f"{vol.SLURM_ETC}/slurm.conf"),
+            variable("SLURM_ETC", vol.SLURM_ETC),
             variable("SLURM_STATE", _STATE_PATH),
             variable("JWT_KEY", f"{_KEY_PATH}/{names.JWT_KEY}"),
             variable("TRIAL_JWT_KEY", f"{_SPOOL_PATH}/{JWT_KEY_FILE}"),
@@ -150,7 +156,7 @@ def _reconfigure(cluster: ClusterInputs) -> Json:
         "restartPolicy": "Always",
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
-            vol.jail_mount(read_only=True),
+            vol.root_mount(cluster.spec, read_only=True),
             vol.munge_socket_mount(),
             candidate_mount(),
             vol.mount(_STATE, "/run/reconfigure"),

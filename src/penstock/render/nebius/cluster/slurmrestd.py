@@ -32,7 +32,7 @@ def deployment(cluster: ClusterInputs) -> Json:
     selector = labels.selector_labels("rest", cluster.name)
     given = declared.rest or NodeContainer(image="")
     volumes = [vol.config_map(_CONFIGS, names.slurm_configs(cluster.name), _READABLE)]
-    if given.image:
+    if given.image and cluster.spec.has_jail:
         volumes.append(vol.shared_jail(cluster.spec).manifest)
     spec = pod_spec(
         first=declared.custom_init_containers,
@@ -86,7 +86,7 @@ def _named_image(cluster: ClusterInputs, given: NodeContainer) -> Json:
         ],
         mounts=[
             vol.mount(_CONFIGS, "/mnt/slurm-configs", read_only=True),
-            vol.jail_mount(read_only=True),
+            *([vol.jail_mount(read_only=True)] if cluster.spec.has_jail else []),
         ],
     )
 

@@ -22,7 +22,8 @@ def plugstack_conf(inputs: ConfigInputs) -> str:
         _line(one.required, one.path, sorted(one.arguments.items())) for one in spec.custom_plugins
     )
     nccl = [_nccl_debug(inputs), *_nccl_inspector(inputs)]
-    return file_text([f"required chroot.so {JAIL}", _pyxis(inputs), *nccl, *custom])
+    jail = [f"required chroot.so {JAIL}"] if inputs.cluster.spec.has_jail else []
+    return file_text([*jail, _pyxis(inputs), *nccl, *custom])
 
 
 def _pyxis(inputs: ConfigInputs) -> str:

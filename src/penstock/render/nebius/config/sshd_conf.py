@@ -40,11 +40,14 @@ _ROOT: Final = (
 )
 
 
-def jail_sshd_config(login: LoginNode) -> str:
+def cluster_sshd_config(login: LoginNode, *, has_jail: bool) -> str:
     """The file of logins and workers: a worker too has the port and the sssd of the login."""
     sssd = _SSSD if login.sssd is not None else ()
     ours = (f"Port {login.sshd.port or SSH_PORT}", *_BEFORE_SSSD, *sssd, "LogLevel INFO")
-    return sshd_config(ours, "\n".join(_ROOT))
+    if has_jail:
+        return sshd_config(ours, "\n".join(_ROOT))
+    # sshd's own defaults are right for sessions in the container's root.
+    return sshd_config((line for line in ours if JAIL not in line), "")
 
 
 def authorized_keys(login: LoginNode) -> str:

@@ -23,7 +23,7 @@ from penstock.api.nebius.version_defaults import versioned_values
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius import job_mounts
-from penstock.render.nebius.container import field_variable, variable
+from penstock.render.nebius.container import field_variable, jail_variables, variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.worker.template import WorkerTemplate
 from penstock.slurm import daemons, hostlist
@@ -43,6 +43,7 @@ def environment(
             if isinstance(of.declared_by, NodeSet)
             else _of_cluster(cluster, of)
         ),
+        *jail_variables(cluster.spec),
         variable("SLURMD_OPTIONS", _options(cluster.spec, workers, of, slot)),
         *job_mounts.variables(of.per_job),
     ]

@@ -13,7 +13,7 @@ from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.cluster.login import searches
-from penstock.render.nebius.container import container, jail_security
+from penstock.render.nebius.container import SYS_ADMIN, capabilities, container, jail_security
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.munge import munge
 from penstock.render.nebius.pod import pod_spec
@@ -79,7 +79,7 @@ def _pvc_name(workers: WorkerSet, template: str, slot: WorkerSlot) -> str:
 def _pod_spec(
     cluster: ClusterInputs, workers: WorkerSet, of: WorkerTemplate, slot: WorkerSlot
 ) -> Json:
-    security = jail_security()
+    security = jail_security() if cluster.spec.has_jail else capabilities(SYS_ADMIN)
     if of.host_users is False:
         # In a user namespace the kernel allows a new /proc only where all of /proc is visible.
         security["procMount"] = "Unmasked"
@@ -92,7 +92,7 @@ def _pod_spec(
         # A slurmd that waits for slurmctld has not failed: an hour, then something is wrong.
         probes={"startupProbe": tcp_probe("slurmd", periodSeconds=1, failureThreshold=3600)},
         env=environment(cluster, workers, of, slot),
-        mounts=worker_mounts(of),
+        mounts=worker_mounts(cluster, of),
     )
     spec = pod_spec(
         first=of.init_containers,

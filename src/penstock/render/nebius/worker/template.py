@@ -26,6 +26,8 @@ from penstock.render.nebius.volumes import (
     cluster_volume,
     node_set_mounts,
     node_set_volume,
+    root_volume,
+    slurm_configs,
     sub_mounts,
 )
 from penstock.slurm import daemons
@@ -38,7 +40,8 @@ class WorkerTemplate:
     """The declared fields from which the pods of a worker set are made.
 
     `beside` are mounts of the container, `inside` those of the jail, `per_job` those that each job
-    has there. `limits` names the part of the cluster in the name of the ConfigMap with limits.conf.
+    has there. `jail` is the volume of Slurm's configuration where there is no jail. `limits` names
+    the part of the cluster in the name of the ConfigMap with limits.conf.
     """
 
     declared_by: KubeObject
@@ -87,7 +90,11 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
     """The template of a NodeSet."""
     spec, meta = node_set.spec, node_set.metadata
     volumes, slurmd = spec.slurmd.volumes, spec.slurmd
-    jail = node_set_volume(names.JAIL, volumes.jail)
+    jail = (
+        node_set_volume(names.JAIL, volumes.jail)
+        if cluster.spec.has_jail
+        else slurm_configs(cluster.name)
+    )
     spool = node_set_volume(names.SPOOL, volumes.spool)
     inside = node_set_mounts(volumes.jail_sub_mounts)
     is_aware = spec.update_strategy == "slurmAwareRollingUpdate"
@@ -127,7 +134,7 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
 def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTemplate:
     """The template of the workers that a SlurmCluster declares itself."""
     spec, volumes = cluster.spec, worker.volumes
-    jail = cluster_volume(spec, names.JAIL, volumes.jail)
+    jail = root_volume(cluster.cluster, volumes.jail)
     spool = cluster_volume(spec, names.SPOOL, volumes.spool)
     inside = cluster_mounts(spec, volumes.jail_sub_mounts)
     return WorkerTemplate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.api.kubernetes.meta import Json
@@ -53,20 +54,21 @@ def worker_volumes(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
     if _has_driver(of):
         found.append(_host("nvidia", "/run/nvidia"))
     if _has_imex(of):
-        found += [_host(name, path, kind) for name, path, _, kind in _IMEX]
+        found += [_host(name, path, kind) for name, path, _, kind in _imex(cluster)]
     return found
 
 
-def worker_mounts(of: WorkerTemplate) -> list[Json]:
+def worker_mounts(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
     """Mounts of the slurmd container."""
+    spec = cluster.spec
     is_node_set = isinstance(of.declared_by, NodeSet)
     found = [
         vol.mount(names.SPOOL, "/var/spool/slurmd"),
-        vol.jail_mount(),
+        vol.root_mount(spec),
         vol.munge_socket_mount(),
         vol.limits_mount(),
         *vol.ssh_mounts(),
-        *vol.scratch_mounts(),
+        *vol.scratch_mounts(spec),
         {**vol.mount("boot", "/boot"), "mountPropagation": _FROM_HOST},
         vol.mount("dev-shm", "/dev/shm"),  # noqa: S108 (the pod's own)
         vol.mount("sysctl", "/etc/sysctl.conf", "sysctl.conf"),
@@ -74,17 +76,18 @@ def worker_mounts(of: WorkerTemplate) -> list[Json]:
         vol.mount("ssh-configs-worker", "/mnt/ssh-configs", read_only=True),
     ]
     if is_node_set:
-        upper = vol.UPPER_PATH
+        journal = vol.user_path(spec, "/var/hostlog/journal")
+        outputs = vol.user_path(spec, "/opt/soperator-outputs/local")
         found = [
             vol.mount("runtime", "/run"),
             *found,
-            vol.mount("hostlog-journal", f"{upper}/var/hostlog/journal", read_only=True),
-            vol.mount("soperator-outputs", f"{upper}/opt/soperator-outputs/local"),
+            vol.mount("hostlog-journal", journal, read_only=True),
+            vol.mount("soperator-outputs", outputs),
         ]
     if _has_driver(of):
         found.append({**vol.mount("nvidia", "/run/nvidia"), "mountPropagation": _FROM_HOST})
     if _has_imex(of):
-        found += [vol.mount(name, path, read_only=True) for name, _, path, _ in _IMEX]
+        found += [vol.mount(name, path, read_only=True) for name, _, path, _ in _imex(cluster)]
     inside = [*(one.manifest for one in of.inside), *job_mounts.volume_mounts(of.per_job)]
     return vol.with_mounts(found, [*inside, *vol.custom_mounts(of.beside)])
 
@@ -96,6 +99,11 @@ def _has_driver(of: WorkerTemplate) -> bool:
 
 def _has_imex(of: WorkerTemplate) -> bool:
     return isinstance(of.declared_by, NodeSet) and of.declared_by.spec.gpu.enabled
+
+
+def _imex(cluster: ClusterInputs) -> Sequence[tuple[str, str, str, str]]:
+    """Those of the container; with a jail also those inside it."""
+    return [one for one in _IMEX if cluster.spec.has_jail or not one[0].endswith("-jail")]
 
 
 def _host(name: str, path: str, kind: str = "") -> Json:

@@ -1,0 +1,101 @@
+"""Fields that contradict spec.jailMode.
+
+With the mode None there is no jail: no volume of it, nothing that fills it, and nothing that writes
+into it. A field about one of these would have no effect, so it is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.api.admission import Problem
+from penstock.api.nebius.mount_rules import cluster_mounts, normal
+from penstock.api.nebius.nodeset import NodeSet
+from penstock.api.nebius.rule_parts import ABSENT
+from penstock.api.nebius.slurmcluster import SlurmCluster, SlurmClusterSpec
+from penstock.api.nebius.volumes import NodeVolume
+
+WITHOUT_JAIL: Final = "spec.jailMode is None"
+_NO_JAIL: Final = f"{WITHOUT_JAIL}, so there is no jail: remove it"
+_NO_WRITER: Final = (
+    f"{WITHOUT_JAIL}, so pods mount the configuration and nothing writes it: remove it"
+)
+_UPPER: Final = "/mnt/jail.upper"
+_NOT_MOVED: Final = f"{WITHOUT_JAIL}: write the path without {_UPPER}"
+_UNSET: Final = SlurmCluster().spec
+_NODES: Final = "spec.slurmNodes"
+_OF_THE_JOB: Final = (
+    "downscaleAndDeletePopulateJail",
+    "downscaleAndOverwritePopulateJail",
+    "skipPopulateJail",
+)
+
+
+def jail_problems(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    """Fields of a SlurmCluster that its mode needs or excludes."""
+    if spec.has_jail:
+        if spec.populate_jail == _UNSET.populate_jail:
+            yield Problem("spec.populateJail", f"{ABSENT}, unless spec.jailMode is None")
+        return
+    if spec.populate_jail != _UNSET.populate_jail:
+        yield Problem("spec.populateJail", _NO_JAIL)
+    if spec.sconfig_controller != _UNSET.sconfig_controller:
+        yield Problem("spec.sConfigController", _NO_WRITER)
+    if spec.maintenance in _OF_THE_JOB:
+        yield Problem(
+            "spec.maintenance",
+            f"{WITHOUT_JAIL}, and {spec.maintenance} is about the Job that fills a jail: write "
+            "none or downscale",
+        )
+    nodes = spec.slurm_nodes
+    volumes = [
+        ("controller", nodes.controller.volumes.jail, ()),
+        ("login", nodes.login.volumes.jail, nodes.login.volumes.jail_sub_mounts),
+    ]
+    if nodes.worker is not None:
+        own = nodes.worker.volumes
+        volumes.append(("worker", own.jail, own.jail_sub_mounts))
+    for daemon, jail, sub_mounts in volumes:
+        if jail != NodeVolume():
+            yield Problem(f"{_NODES}.{daemon}.volumes.jail", _NO_JAIL)
+        if sub_mounts:
+            yield Problem(
+                f"{_NODES}.{daemon}.volumes.jailSubMounts",
+                f"{_NO_JAIL}, or move it to customMounts",
+            )
+
+    for path, mounts in cluster_mounts(spec):
+        for index, one in enumerate(mounts):
+            if not path.endswith("jailSubMounts") and is_in_jail(one.mount_path):
+                yield Problem(f"{path}[{index}].mountPath", _NOT_MOVED)
+
+
+def is_in_jail(path: str) -> bool:
+    """Whether an entry point moves a mount of the container into the jail."""
+    return f"{normal(path)}/".startswith(f"{_UPPER}/")
+
+
+def node_set_jail_problem(node_set: NodeSet, cluster: SlurmCluster) -> str:
+    """Why no worker of a NodeSet can be created in its SlurmCluster; empty when one can."""
+    volumes, name = node_set.spec.slurmd.volumes, cluster.metadata.name
+    if not cluster.spec.has_jail and volumes.jail_sub_mounts:
+        return (
+            f"spec.slurmd.volumes.jailSubMounts: SlurmCluster {name} has no jail "
+            f"({WITHOUT_JAIL}); move them to customVolumeMounts"
+        )
+    if not cluster.spec.has_jail and any(
+        is_in_jail(one.mount_path) for one in volumes.custom_volume_mounts
+    ):
+        return (
+            f"spec.slurmd.volumes.customVolumeMounts: SlurmCluster {name} has no jail "
+            f"({WITHOUT_JAIL}); write paths without {_UPPER}"
+        )
+    has_volume = volumes.jail != type(volumes.jail)()
+    if not cluster.spec.has_jail and has_volume:
+        return (
+            f"spec.slurmd.volumes.jail: SlurmCluster {name} has no jail ({WITHOUT_JAIL}); remove it"
+        )
+    if cluster.spec.has_jail and not has_volume:
+        return f"spec.slurmd.volumes.jail: SlurmCluster {name} has a jail; name the volume with it"
+    return ""
