@@ -18,7 +18,7 @@ from fault_plans.actions import key_rotation as rotation
 from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions import scheduled_updates as upkeep
 from fault_plans.actions.faults import MISHAPS
-from fault_plans.actions.nebius import NEBIUS_ACTS
+from fault_plans.actions.nebius import NEBIUS_ACTS, PARTITIONS
 from fault_plans.actions.users import ACTS
 from fault_plans.hybrid import HYBRID
 from fault_plans.nebius import OF_NEBIUS
@@ -45,11 +45,12 @@ HAPPENINGS = {
     **{name: one for family in FAMILIES for name, one in family.happenings.items()},
     **HYBRID,
     **OF_NEBIUS,
+    **PARTITIONS.happenings,
     **records.USERS,
     **records.FAULTS,
 }
 """All that happens in plans, by name."""
-USERS = frozenset((*ACTS, *HYBRID, *NEBIUS_ACTS, *records.USERS)).union(
+USERS = frozenset((*ACTS, *HYBRID, *NEBIUS_ACTS, *records.USERS, *PARTITIONS.users)).union(
     *(family.users for family in FAMILIES)
 )
 """Happenings that are left where nothing goes wrong."""

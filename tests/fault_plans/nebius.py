@@ -10,7 +10,7 @@ from dataclasses import replace
 from fault_plans.actions import configuration
 from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions.faults import MISHAPS
-from fault_plans.actions.nebius import NEBIUS_ACTS, NEBIUS_FAULTS
+from fault_plans.actions.nebius import NEBIUS_ACTS, NEBIUS_FAULTS, PARTITIONS
 from fault_plans.actions.users import ACTS
 from fault_plans.nebius_specs import CURRENT, OLDER
 from fault_plans.plan import Happening, Layout, Plan, draw
@@ -80,4 +80,5 @@ def nebius_of(seed: int) -> Plan:
         login=False,
         claims=claims if has_claims else None,
     )
-    return records.added(replace(plan, layout=layout), Dice(seed + APART + 2))
+    plan = PARTITIONS.added(replace(plan, layout=layout))
+    return records.added(plan, Dice(seed + APART + 2))

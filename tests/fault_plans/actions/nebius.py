@@ -9,7 +9,7 @@ from fault_plans.actions.users import again, remake_nodeset
 from fault_plans.api_names import CLUSTER, OF_NEBIUS
 from fault_plans.kinds import path_of
 from fault_plans.nebius_world import NebiusWorld
-from fault_plans.plan import LARGEST, Happening
+from fault_plans.plan import LARGEST, Family, Happening
 from fault_plans.random_source import Dice
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
@@ -24,6 +24,14 @@ MODES = (
     "skipPopulateJail",
 )
 Edit = tuple[str, Json]
+_MAIN = "PartitionName=main Nodes=ALL Default=YES"
+LINES: tuple[list[str], ...] = (
+    [_MAIN],
+    [f"{_MAIN} MaxTime=7"],
+    [_MAIN, "PartitionName=second Nodes=ALL"],
+    [_MAIN, "PartitionName=second Nodes=ALL MaxTime=9", "PartitionName=third Nodes=ALL"],
+)
+"""Partitions that users declare."""
 
 
 def _edits(prefix: str) -> tuple[Edit, ...]:
@@ -97,6 +105,16 @@ def _has_worked(world: NebiusWorld, space: str) -> bool:
     """Whether it has: a first configuration takes effect whatever it is."""
     cluster = world.cluster(space)
     return cluster is not None and bool(cluster.get("status", {}).get("effectiveConfigHash"))
+
+
+def repartition(world: NebiusWorld, number: int, spoiled: bool, seconds: float, which: int) -> None:
+    """Other partitions, maybe right after a line that slurmctld rejects; good lines come later."""
+    space = world.space(which)
+    if spoiled:
+        spoil(world, number, seconds, which)
+    world.edit_cluster(
+        space, {"partitionConfiguration": {"configType": "custom", "rawConfig": LINES[number]}}
+    )
 
 
 def maintain(world: NebiusWorld, mode: str, seconds: float, which: int) -> None:
@@ -196,3 +214,15 @@ NEBIUS_FAULTS = {
     "pause_writer": Happening(4, lambda d: (_while(d), _which(d)), pause_writer),
 }
 """What goes wrong."""
+PARTITIONS = Family(
+    "partitions of SlurmClusters, also beside rejected lines",
+    dice=19,
+    share=0.4,
+    users={
+        "repartition": Happening(
+            3,
+            lambda d: (d.randrange(len(LINES)), d.random() < 0.5, 2 * _while(d), _which(d)),
+            repartition,
+        ),
+    },
+)

@@ -15,6 +15,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.simulation.kubelet.pod_lifecycle import PODS, app_of
 from penstock.simulation.slurm.reconfigure import slurm_conf
+from penstock.slurm.partition.declaration import partition_lines
 
 
 def missing(world: NebiusWorld) -> list[str]:
@@ -86,6 +87,14 @@ def _configuration(world: NebiusWorld, space: str, cluster: Json) -> Iterator[st
         yield f"slurm.conf of {space} lacks {wanted!r}"
     if slurm_conf(files[0]) not in world.machines.mounts.served[space]:
         yield f"slurmctld of {space} never served with its files"
+    declared = partition_lines("\n".join((*_raw(cluster), wanted))) if _raw(cluster) else {}
+    found = world.slurms[space].ctld.partitions
+    if declared and declared.keys() != found.keys():
+        yield f"slurmctld of {space} has partitions {sorted(found)}, not {sorted(declared)}"
+    for partition, line in declared.items():
+        limit = found.get(partition, {}).get("maximums", {}).get("time", {}).get("number", 0)
+        if partition in found and str(limit) != line.keys.get("maxtime", "0"):
+            yield f"partition {partition} of {space} has a limit of {limit}: {line}"
     status = _status(cluster)
     if status.get("configHash") != status.get("effectiveConfigHash"):
         yield f"slurmctld of {space} has not taken over its configuration"
@@ -93,6 +102,11 @@ def _configuration(world: NebiusWorld, space: str, cluster: Json) -> Iterator[st
     notes: dict[str, str] = pod["metadata"].get("annotations", {}) if pod is not None else {}
     if notes.get(CONFIG_HASH) != status.get("configHash"):
         yield f"slurmctld of {space} has not been told of its configuration"
+
+
+def _raw(cluster: Json) -> list[str]:
+    partitions: Json = cluster["spec"].get("partitionConfiguration") or {}
+    return partitions.get("rawConfig") or []
 
 
 def _data(config_map: Json | None) -> dict[str, str]:

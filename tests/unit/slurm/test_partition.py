@@ -6,6 +6,7 @@ import pytest
 
 from penstock.slurm.partition.declaration import (
     copy_partitions,
+    differs_in_partitions,
     live_only,
     partition_changes,
     partition_lines,
@@ -64,3 +65,13 @@ def test_a_kept_partition_keeps_its_node_set_or_its_absence():
     assert live_only(BASE + mark, kept)
     assert not partition_changes(BASE + mark, kept)
     assert copy_partitions(kept, BASE, {"b"}) == kept
+
+
+def test_sets_of_files_are_compared_with_their_includes():
+    old = {"slurm.conf": "include own.conf\nKillWait=3\n", "own.conf": BASE, "x": "1"}
+    longer = {**old, "own.conf": BASE.replace("60", "61")}
+    assert differs_in_partitions(old, old)
+    assert differs_in_partitions(old, longer)
+    assert not differs_in_partitions(old, {**longer, "x": "2"})
+    assert not differs_in_partitions(old, {**longer, "own.conf": f"{BASE}MinJobAge=4\n"})
+    assert not differs_in_partitions({}, old)

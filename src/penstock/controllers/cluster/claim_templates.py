@@ -46,8 +46,8 @@ def keep(
         words = (
             f"{field}: StatefulSet {live['metadata']['name']} lacks the claim templates "
             f"{list_some(lacking)}, which Kubernetes does not add to it, so its pods stay as they "
-            f"are. Run kubectl delete statefulset {live['metadata']['name']}: the operator "
-            "recreates it with its pods"
+            f"are. Run kubectl delete statefulset {live['metadata']['name']} --cascade=orphan, "
+            "which the operator recreates, then delete its pods one after the other"
         )
         findings = [Finding(False, "ClaimTemplateMissing", words)]
     elif differing:

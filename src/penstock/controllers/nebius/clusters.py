@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from penstock.api.cluster.marks import CONTENT_HASH
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.nebius import names
 from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
-from penstock.controllers.observed.cluster_state import PartitionOverrides
+from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
 from penstock.decide.config.conditions import has_worked
 from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
+from penstock.render.config.content import content_hash
+from penstock.render.nebius.config.files import files
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.slurm_conf import slurmdbd_in
 from penstock.render.nebius.inputs import ClusterInputs, Images
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.includes import resolved
+from penstock.slurm.partition.declaration import differs_in_partitions
 from penstock.translate.nebius.cluster import accounting_link
 from penstock.translate.nebius.jail import maintenance_mode
 from penstock.translate.nebius.worker_set import node_set_workers
@@ -28,12 +33,14 @@ from penstock.translate.nebius.worker_set import node_set_workers
 class NebiusClusters:
     """Builds the inputs of all SlurmClusters. Reading is synchronous and sends nothing.
 
-    `overrides` are state that changes of partitions write, and only read here.
+    `overrides` are state that changes of partitions write, `rejected_files` that slurmctld's
+    configuration writes; both are only read here.
     """
 
     def __init__(self, caches: NebiusCaches, images: Images, cluster_domain: str) -> None:
         self.caches = caches
         self.overrides = StateByUid(caches.clusters, PartitionOverrides)
+        self.rejected_files = StateByUid(caches.clusters, RejectedFiles)
         self._images = images
         self._cluster_domain = cluster_domain
 
@@ -51,7 +58,59 @@ class NebiusClusters:
         )
 
     def config(self, cluster: SlurmCluster) -> ConfigInputs:
-        """What configuration files are rendered from."""
+        """What configuration files are rendered from.
+
+        While slurmctld rejects what the SlurmCluster itself declares, its accepted lines are used
+        as long as another change is on its way: partitions and NodeSets do not wait for a
+        correction.
+        """
+        declared, accepted = self.declared(cluster), self.accepted(cluster)
+        if accepted is None:
+            return declared
+        data, meta = files(accepted), cluster.metadata
+        ours = (names.slurm_configs(meta.name), names.last_known_good_configs(meta.name))
+        found = (self.caches.config_map(f"{meta.namespace}/{name}") for name in ours)
+        return declared if all(one is not None and one.data == data for one in found) else accepted
+
+    def accepted(self, cluster: SlurmCluster) -> ConfigInputs | None:
+        """The cluster with the lines of its last known good files, while others are rejected.
+
+        None also where the rejected ones are partitions: these files have nothing else to offer.
+        """
+        good = self.last_known_good(cluster)
+        if not good or not self.rejection(cluster):
+            return None
+        declared = self.declared(cluster)
+        found = replace(declared, accepted=good)
+        return None if files(found) == files(declared) else found
+
+    def rejection(self, cluster: SlurmCluster) -> str:
+        """Slurmctld's words if it rejects the present declaration; empty if not.
+
+        A declaration that differs only in partitions counts as rejected until its own trial start:
+        a partition does not wait for another trial of the same faulty lines.
+        """
+        status = cluster.status
+        if not status.last_error:
+            return ""
+        now = files(self.declared(cluster))
+        before = self.rejected_files.of(cluster).files
+        is_same = status.config_hash == content_hash(now)
+        return status.last_error if is_same or differs_in_partitions(before, now) else ""
+
+    def last_known_good(self, cluster: SlurmCluster) -> Mapping[str, str]:
+        """The last known good files; empty without any, or if somebody edited them."""
+        meta = cluster.metadata
+        name = names.last_known_good_configs(meta.name)
+        found = self.caches.config_map(f"{meta.namespace}/{name}")
+        if found is None or found.metadata.deleting:
+            return {}
+        data = found.data or {}
+        mark = found.metadata.annotations.get(CONTENT_HASH)
+        return data if mark in (None, content_hash(data)) else {}
+
+    def declared(self, cluster: SlurmCluster) -> ConfigInputs:
+        """The declared cluster, except partitions that slurmctld rejected."""
         overrides = self.overrides.of(cluster)
         return ConfigInputs(
             cluster=cluster,

@@ -64,6 +64,10 @@ class ClusterConfig(ConfigSource):
         """As for all clusters, or because steps are in a jail."""
         return super().unfit(slurm_conf) or job_namespaces.unfit(slurm_conf)
 
+    def is_complete(self) -> bool:
+        """Whether the files have all lines that the SlurmCluster declares."""
+        return not self.inputs.accepted
+
     def image(self) -> str:
         """The declared image of slurmctld."""
         return self._cluster.spec.slurm_nodes.controller.slurmctld.image

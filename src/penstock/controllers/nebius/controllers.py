@@ -12,13 +12,19 @@ from penstock.controllers.admission.protected_secrets import WRITE_PATH, Protect
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.partition_drift import ClusterDrift
+from penstock.controllers.nebius.partition_source import ClusterPartitions
 from penstock.controllers.observed.nebius_caches import NebiusCaches
 from penstock.controllers.observed.nebius_endpoints import ClusterEndpoints, service_url
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.partition.state import State
 from penstock.controllers.runtime.connectivity import PortProbe
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.served_api import ApiControllers, ApiParts
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.kube.runtime.declaration import Declaration
+from penstock.kube.runtime.state import StateByUid
 from penstock.render.nebius.inputs import Images
 
 New: TypeAlias = Callable[[NebiusContext], Declaration]
@@ -46,6 +52,14 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
         (MARIADBS, caches.mariadbs),
         (GRANTS, caches.grants),
     )
+    clusters = NebiusClusters(caches, images, settings.cluster_domain)
+    changes = PartitionChanges(
+        ClusterPartitions(clusters),
+        StateByUid(caches.clusters, State),
+        connections,
+        client.clock,
+        parts.signals,
+    )
     context = NebiusContext(
         client,
         settings,
@@ -55,8 +69,18 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
         PortProbe(client.clock, parts.connect),
         parts.recorder,
         parts.signals,
-        NebiusClusters(caches, images, settings.cluster_domain),
+        clusters,
         connections,
+        changes,
+        PartitionDrift(
+            client,
+            ClusterDrift(clusters),
+            caches.clusters,
+            connections,
+            changes,
+            parts.signals,
+            parts.recorder,
+        ),
     )
     made = tuple(new(context) for new in reconcilers)
     handlers = {}

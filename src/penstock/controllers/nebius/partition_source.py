@@ -52,8 +52,8 @@ class ClusterPartitions(PartitionSource[SlurmCluster, ConfigInputs]):
         return self._clusters.config(obj)
 
     def accepted(self, obj: SlurmCluster) -> ConfigInputs | None:
-        """Partitions are lines of the same object, and wait with it."""
-        return None
+        """With the last known good lines of the SlurmCluster."""
+        return self._clusters.accepted(obj)
 
     def slurmctld_pods(self, obj: SlurmCluster) -> tuple[Pod, ...]:
         """There is one."""

@@ -57,7 +57,14 @@ from penstock.controllers.observed.watching import (
     spec_changed,
 )
 from penstock.controllers.runtime.reconciler import Reconciler, soonest
-from penstock.controllers.runtime.signals import PARTITIONS_PENDING, REGISTRATION, SLURM
+from penstock.controllers.runtime.signals import (
+    PARTITION_DRIFT,
+    PARTITIONS_PENDING,
+    REGISTRATION,
+    SLURM,
+)
+from penstock.decide.drift import choice
+from penstock.decide.drift import findings as drift_finding
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 from penstock.render.nebius import adopted_workload as adopted
@@ -145,12 +152,14 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
     signals = (
         Signal(SLURM, same_key),
         Signal(PARTITIONS_PENDING, same_key),
+        Signal(PARTITION_DRIFT, same_key),
         Signal(REGISTRATION, same_key),
     )
 
     def __init__(self, context: NebiusContext) -> None:
         super().__init__(context)
         self._clusters = context.clusters
+        self._drift = context.drift
         self._states = context.states(SLURM_CLUSTERS, _State)
         self._secrets = ClusterSecrets(context)
         self._jail = JailPopulation(context)
@@ -199,6 +208,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             obj, self._clusters.inputs(obj), report, may_start=usable
         )
         state.workers = await self._workers.run(obj)
+        drifted = await self._drifted(obj)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]
         )
@@ -215,6 +225,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *([resolved] if resolved is not None else []),
             *state.workers.findings,
             *report.findings(),
+            *drifted,
         ]
 
     def _undelivered(self, obj: SlurmCluster) -> Finding | None:
@@ -223,6 +234,14 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             return None
         found = self._clusters.caches.jailed_configs_of.get(obj.metadata.key)
         return availability.jailed_configs([one.metadata.name for one in found])
+
+    async def _drifted(self, obj: SlurmCluster) -> list[Finding]:
+        """What was changed in Slurm of its partitions; its own workers report that with theirs."""
+        if obj.spec.slurm_nodes.worker is not None:
+            return []
+        chosen, wrong = choice(obj.metadata.annotations)
+        words = await self._drift.resolve(obj, self._clusters.config(obj), chosen)
+        return [*wrong, *drift_finding(words, obj.status.conditions)]
 
     def _first(self, cluster: ClusterInputs) -> list[Json]:
         """What pods mount or resolve, before the pods."""

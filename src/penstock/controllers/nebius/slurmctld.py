@@ -19,9 +19,6 @@ from penstock.controllers.nebius.accounting import ClusterAccounting
 from penstock.controllers.nebius.adoption import AdoptedWorkload, Adoption, AdoptionReport
 from penstock.controllers.nebius.config_source import ClusterConfig
 from penstock.controllers.nebius.context import NebiusContext
-from penstock.controllers.nebius.partition_source import ClusterPartitions
-from penstock.controllers.partition.changes import PartitionChanges
-from penstock.controllers.partition.state import State as PartitionState
 from penstock.controllers.runtime.report import Events
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.conditions import has_worked
@@ -29,6 +26,7 @@ from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
 from penstock.decide.config.triggers import TriggerStep, is_pending
 from penstock.decide.partition.retention import DRAINING
 from penstock.decide.pod.workload import workload
+from penstock.render.config.content import content_hash
 from penstock.render.nebius import adopted_workload as adopted
 from penstock.render.nebius.cluster import slurmctld as render
 from penstock.render.nebius.config import config_maps
@@ -41,6 +39,8 @@ from penstock.slurm.conf.includes import SLURM_CONF, resolved
 from penstock.translate.nebius.cluster import MARKS
 
 _VOLUMES = "spec.slurmNodes.controller.volumes"
+REPORTED_S = 0.2
+"""Pause until the cache has a rejection in the status."""
 _REJECTED = frozenset({Stage.REJECTED, Stage.ROLLED_BACK})
 
 
@@ -49,6 +49,9 @@ class _State:
     decision: ConfigStep | None = None
     triggered: TriggerStep | None = None
     wanted: str = ""
+    """Hash of the declared files."""
+    rejection: str = ""
+    """Slurmctld's words about the declared files, while others are on their way."""
     is_adopted: bool = False
 
 
@@ -65,13 +68,7 @@ class ClusterSlurmctld:
         self._triggers = Triggers(context.client)
         self._adoption = Adoption(context, events)
         self._releases = Releases(context, SLURM_CLUSTERS, context.connections, self._configuration)
-        self._partitions = PartitionChanges(
-            ClusterPartitions(context.clusters),
-            context.states(SLURM_CLUSTERS, PartitionState),
-            context.connections,
-            context.client.clock,
-            context.signals,
-        )
+        self._partitions = context.changes
         self._partitions.reads = self._configuration.reads
 
     def begin(self, obj: SlurmCluster) -> None:
@@ -127,7 +124,7 @@ class ClusterSlurmctld:
             parser=self._releases.parser(obj.metadata.key),
         )
         self._configuration.note(obj, decision, view.candidate.hash, asked=asked)
-        state.decision, state.wanted = decision, view.candidate.hash
+        self._note(obj, source, view, decision)
         if not state.is_adopted:
             await self._verify(obj, source, view, decision)
         await self._write(obj, source, view, decision)
@@ -139,13 +136,10 @@ class ClusterSlurmctld:
             await self._configuration.deliver(source, self._events, view, decision, worked=worked)
         if asked and worked and not state.is_adopted:
             state.triggered = await self._triggers.advance(source, self._events, view)
-        held = (
-            retained_partitions(source.inputs) if decision.stage in _REJECTED else frozenset[str]()
-        )
         draining = filter(None, [self._partitions.draining_finding(obj)])
         return [
             *refused,
-            *config_findings.findings(decision, view.candidate.data, held),
+            *self._config_findings(obj, source, view, decision),
             *self._partitions.findings(obj),
             *draining,
             *left_out(source.inputs),
@@ -198,6 +192,37 @@ class ClusterSlurmctld:
             refused += findings
             await self._objects.apply(obj, self._events, [kept])
         return refused
+
+    def _note(
+        self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep
+    ) -> None:
+        """Note the decision and what slurmctld rejects, for the status and the next reconcile."""
+        state, accepted = self._states.of(obj), source.inputs.accepted
+        waits = accepted or decision.stage is Stage.TRYING
+        state.rejection = self._clusters.rejection(obj) if waits else ""
+        state.decision, state.wanted = decision, view.candidate.hash
+        if accepted:
+            state.wanted = content_hash(files(self._clusters.declared(obj)))
+        elif decision.stage in _REJECTED:
+            self._clusters.rejected_files.of(obj).files = view.candidate.data
+
+    def _config_findings(
+        self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep
+    ) -> list[Finding]:
+        """The state of the configuration. A rejection is reported until another one is accepted."""
+        words = self._states.of(obj).rejection
+        rejected = words or decision.stage in _REJECTED
+        held = retained_partitions(source.inputs) if rejected else frozenset[str]()
+        if not words:
+            return config_findings.findings(decision, view.candidate.data, held)
+        return config_findings.findings_beside_rejection(
+            decision,
+            words,
+            files(self._clusters.declared(obj)),
+            held,
+            obj.status.conditions,
+            kind=SLURM_CLUSTERS.kind,
+        )
 
     async def _verify(
         self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep
@@ -262,6 +287,9 @@ class ClusterSlurmctld:
         serves = workload("slurmctld", 1, self._clusters.slurmctld_pods(obj)).ok
         if state.decision.stage is Stage.STARTING and not serves:
             return None
+        if state.decision.stage in _REJECTED and not self._clusters.rejection(obj):
+            # The status reports it from now on, and the rest continues without it.
+            return REPORTED_S
         return self._configuration.requeue_after(obj, state.decision.stage)
 
     def status(self, obj: SlurmCluster, status: SlurmClusterStatus) -> SlurmClusterStatus:
@@ -274,7 +302,7 @@ class ClusterSlurmctld:
             status,
             decision,
             wanted=state.wanted,
-            rejection=decision.words if decision.stage in _REJECTED else "",
+            rejection=state.rejection or (decision.words if decision.stage in _REJECTED else ""),
             triggered=triggered,
             now=self._client.clock.time(),
         )

@@ -21,6 +21,7 @@ from penstock.controllers.runtime.report import Events, invalid
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.workers.caches import owner_of
 from penstock.controllers.workers.source import WorkerSource
+from penstock.decide.drift import Choice
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.model.recorded_revision import RecordedRevision
 from penstock.model.worker_set import WorkerSet
@@ -30,6 +31,7 @@ from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.worker import pod as render
 from penstock.render.nebius.worker import revision as revisions
 from penstock.translate.nebius import recorded_spec
+from penstock.translate.nebius.node_words import adopted_node_config
 
 
 class ClusterWorkers(WorkerSource):
@@ -152,9 +154,17 @@ class ClusterWorkers(WorkerSource):
         return recorded_spec.patch(self._declared_by, live, value, spec)
 
     def parameters_patch(self, parameters: str) -> Json:
-        """Words of nodes are declared in several fields, so none is written back."""
-        del parameters
-        return {}
+        """In nodeConfig of a NodeSet. A SlurmCluster has no field for its own workers."""
+        if not isinstance(self._declared_by, NodeSet):
+            return {}
+        return adopted_node_config(self._declared_by.spec, parameters)
+
+    async def partition_drift(self, chosen: Choice) -> list[str] | None:
+        """Of the partitions of a SlurmCluster, with the drift of its own workers."""
+        if self._cluster is None or self._declared_by is not self._cluster:
+            return []
+        inputs = self._context.clusters.config(self._cluster)
+        return await self._context.drift.resolve(self._cluster, inputs, chosen)
 
     async def findings(
         self, view: WorkerSetView, connection: SlurmConnection | None

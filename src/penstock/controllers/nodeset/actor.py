@@ -312,8 +312,14 @@ class Actor:
             )
         except NotFoundError:
             return True
-        POD_DELETES.labels(verdict.ground.value).inc()
+        POD_DELETES.labels(_ground(workers, verdict.ground)).inc()
         self._written.of(workers).deleted(pod)
         note = f"Deleted pod {action.name}: {verdict.why.message}"
         batch.normal("SuccessfulDelete", note, "Delete")
         return True
+
+
+def _ground(workers: WorkerSet, ground: DeletionGround) -> str:
+    """The ground in the words of the API that declares the workers: a cluster is of its kind."""
+    is_of_cluster = ground is DeletionGround.CONTROLLER_GONE
+    return f"{workers.wording.cluster_kind}Gone" if is_of_cluster else ground.value

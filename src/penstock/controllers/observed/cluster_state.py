@@ -21,7 +21,7 @@ class PartitionOverrides:
 
 @dataclass(slots=True)
 class RejectedFiles:
-    """The files that slurmctld rejected last. `slinky.controller` owns it."""
+    """The files that slurmctld rejected last. The controller of its configuration owns it."""
 
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """All of them, as they are at /etc/slurm."""

@@ -32,7 +32,7 @@ from penstock.render.slinky.config.config_maps import (
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth.key_rotation import Ring
 from penstock.slurm.conf.includes import SLURM_CONF
-from penstock.slurm.partition.declaration import live_only
+from penstock.slurm.partition.declaration import differs_in_partitions
 from penstock.translate.slinky.cluster import MARKS
 
 
@@ -96,9 +96,7 @@ class SlinkyClusters:
         if status.config_hash == config_hash(cluster):
             return status.last_error
         before = self._rejected_files.of(controller).files
-        now = mounted(cluster, files(cluster))
-        old, new = before.get("slurm.conf", ""), now.get("slurm.conf", "")
-        alike = live_only(old, new) and {**before, "slurm.conf": new} == now
+        alike = differs_in_partitions(before, mounted(cluster, files(cluster)))
         return status.last_error if alike else ""
 
     def declared(self, controller: Controller) -> ClusterInputs:

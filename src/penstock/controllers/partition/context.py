@@ -20,4 +20,4 @@ class ClusterContext(SlinkyContext):
     connections: SlurmConnections
     endpoints: ControllerEndpoints
     changes: PartitionChanges[Controller, ClusterInputs]
-    drift: PartitionDrift
+    drift: PartitionDrift[Controller, ClusterInputs]

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Generic
 
-from penstock.api.penstock.partition import Partition
+from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.registry import resource_of
-from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.drift_source import C, DriftSource, K
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITION_DRIFT, PARTITIONS_POLLED
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
-from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_reported, with_reason
+from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, is_reported, with_reason
 from penstock.decide.partition.drift_message import describe_drift
-from penstock.kube import Client, Recorder
+from penstock.kube import Cache, Client, Recorder
 from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
-from penstock.render.config.content import content_hash
-from penstock.render.slinky.config.config_maps import mounted
-from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
-from penstock.slurm.mirror.partitions import Records
-from penstock.slurm.partition.adoption import Sets, into_extra_conf, into_nodeset
 from penstock.slurm.partition.comparison import drifts
-from penstock.slurm.partition.declaration import ALL, Adoption, Difference, partition_lines
-from penstock.slurm.state import Node
-from penstock.translate.penstock.adopted_spec import into_partition
-
-Owner: TypeAlias = Controller | NodeSet | Partition
-"""Kinds that declare a partition; a Controller also has those that no object declares."""
+from penstock.slurm.partition.declaration import Difference
 
 
 @dataclass(slots=True)
@@ -44,75 +31,75 @@ class _State:
     """Differences of the partitions; None while slurmctld was not asked for them."""
 
 
-class PartitionDrift:
-    """Observes the partitions of all clusters. A signal reports changed differences."""
+class PartitionDrift(Generic[K, C]):
+    """Observes the partitions of all clusters. A signal reports changed differences.
+
+    `objects` are those that declare clusters.
+    """
 
     def __init__(
         self,
         client: Client,
-        clusters: SlinkyClusters,
+        source: DriftSource[K, C],
+        objects: Cache[K],
         connections: SlurmConnections,
-        changes: PartitionChanges[Controller, ClusterInputs],
+        changes: PartitionChanges[K, C],
         signals: Signals,
         recorder: Recorder,
     ) -> None:
         self._client = client
-        self._caches = clusters.caches
-        self._clusters = clusters
+        self._source = source
         self._connections = connections
         self._changes = changes
         self._signals = signals
         self._recorder = recorder
-        self._states = StateByUid(clusters.caches.controllers, _State)
+        self._states = StateByUid(objects, _State)
         changes.calls.adopts = self._adopts
         signals.on(PARTITIONS_POLLED, lambda key, _: self.compare(key))
 
     def compare(self, key: str) -> None:
         """Compare the partitions that slurmctld returned with their declarations."""
-        controller, link = self._caches.controllers.get(key), self._connections.get(key)
-        if controller is None or link is None:
+        obj, link = self._source.find(key), self._connections.get(key)
+        if obj is None or link is None:
             return
-        if controller.spec.external:
-            # No object here declares the partitions of an external slurmctld.
-            self._states.of(controller).watch = None
+        if self._source.is_external(obj):
+            self._states.of(obj).watch = None
             return
         if not isinstance(link.partitions.records, Known):
             return
-        state = self._states.of(controller)
+        state = self._states.of(obj)
         watch = state.watch = state.watch or Watch()
         nodes = link.mirror.snapshot.nodes
         as_of = link.partitions.records.as_of
         if isinstance(nodes, Known):
             as_of = min(as_of, nodes.as_of)
         before = watch.found
-        fresh = watch.observe(self._found(controller, link), as_of)
+        fresh = watch.observe(self._found(obj, link), as_of)
         if watch.waits:
             self._client.clock.call_later(CONFIRM_S, link.partitions.poll_soon)
         for name, differences in fresh.items():
-            self._emit(controller, name, differences)
+            self._emit(obj, name, differences)
         if watch.found != before or watch.due(self._client.clock.monotonic()):
             self._signals.emit(PARTITION_DRIFT, key)
 
-    def _events(self, owner: Owner) -> Events:
+    def _events(self, owner: KubeObject) -> Events:
         return Events(self._recorder, resource_of(owner))
 
-    def rejected(self, controller: Controller) -> Mapping[str, str]:
+    def rejected(self, obj: KubeObject) -> Mapping[str, str]:
         """Return, by partition, the words with which slurmctld rejects its declaration."""
-        return self._changes.rejections(controller)
+        return self._changes.rejections(obj)
 
-    async def resolve(
-        self, owner: Owner, cluster: ClusterInputs, chosen: Choice
-    ) -> list[str] | None:
+    async def resolve(self, owner: KubeObject, cluster: C, chosen: Choice) -> list[str] | None:
         """Revert or adopt the drift of an object's partitions; return the rest as messages.
 
         None while the drift is unknown. Raises KubeError.
         """
-        key = cluster.controller.metadata.key
-        watch, link = self._states.of(cluster.controller).watch, self._connections.get(key)
+        obj = self._source.object_of(cluster)
+        watch, link = self._states.of(obj).watch, self._connections.get(obj.metadata.key)
         found = watch.found if watch is not None else None
-        if watch is None or found is None or cluster.controller.spec.external:
+        if watch is None or found is None or self._source.is_external(obj):
             return None
-        own = {n: d for n, d in found.items() if _same(self._owner(cluster.controller, n), owner)}
+        own = {n: d for n, d in found.items() if _same(self._source.owner(obj, n), owner)}
         due = {name: own[name] for name in watch.due(self._client.clock.monotonic()) if name in own}
         if due and chosen == "Revert" and link is not None:
             await self._revert(owner, cluster, link, watch, due)
@@ -125,7 +112,7 @@ class PartitionDrift:
         ]
 
     async def _revert(
-        self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, watch: Watch, due: Found
+        self, owner: KubeObject, cluster: C, link: SlurmConnection, watch: Watch, due: Found
     ) -> None:
         events = self._events(owner)
         for name, differences in due.items():
@@ -136,9 +123,9 @@ class PartitionDrift:
                 events.normal(owner, "PartitionReverted", note, "Revert")
 
     async def _adopt(
-        self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, watch: Watch, due: Found
+        self, owner: KubeObject, cluster: C, link: SlurmConnection, watch: Watch, due: Found
     ) -> None:
-        adoption = self._adoption(owner, cluster, link, due)
+        adoption = self._source.adoption(owner, cluster, link, due)
         left = dict(adoption.left)
         if adoption.patch:
             problem = await adopt_into_spec(self._client, resource_of(owner), owner, adoption.patch)
@@ -154,84 +141,34 @@ class PartitionDrift:
                 note = f"Declared as it is in Slurm: {describe_drift(name, differences)}"
                 self._events(owner).normal(owner, "PartitionAdopted", note, "Adopt")
 
-    def _adoption(
-        self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, due: Found
-    ) -> Adoption:
-        match owner:
-            case Partition():
-                return into_partition(due)
-            case NodeSet():
-                partition = owner.spec.partition
-                return into_nodeset(partition.config if partition else "", due)
-            case Controller():
-                records = link.partitions.records
-                live: Records = records.value if isinstance(records, Known) else {}
-                sets = _sets(cluster, link)
-                return into_extra_conf(owner.spec.extra_conf, due, live, sets)
-
-    def _emit(self, controller: Controller, name: str, differences: tuple[Difference, ...]) -> None:
-        owner = self._owner(controller, name)
+    def _emit(self, obj: K, name: str, differences: tuple[Difference, ...]) -> None:
+        owner = self._source.owner(obj, name)
         words = describe_drift(name, differences)
-        if not is_reported(words, owner.status.conditions):
+        if not is_reported(words, self._source.status(owner).conditions):
             note = words[:1].upper() + words[1:]
             self._events(owner).warning(owner, "PartitionDrifted", note, "Observe")
 
-    def _owner(self, controller: Controller, name: str) -> Owner:
-        """Return the object that declares a partition: extraConf's line is the last, and counts."""
-        key = controller.metadata.key
-        if name in partition_lines(controller.spec.extra_conf):
-            return controller
-        for one in self._caches.nodesets_of.get(key):
-            own = one.spec.partition is not None and one.spec.partition.enabled
-            if own and names.partition_name(one) == name:
-                return one
-        named = [p for p in self._caches.partitions_of.get(key) if p.slurm_name == name]
-        living = [one for one in named if not one.metadata.deleting]
-        by_age = sorted(
-            living, key=lambda p: (p.metadata.creation_timestamp or "", p.metadata.name)
-        )
-        return by_age[0] if by_age else controller
-
     def _adopts(self, key: str, name: str) -> bool:
-        controller = self._caches.controllers.get(key)
-        if controller is None:
-            return False
-        owner = self._owner(controller, name)
-        if isinstance(owner, Partition):
-            return owner.spec.drift == "Adopt"
-        return choice(owner.metadata.annotations)[0] == "Adopt"
+        obj = self._source.find(key)
+        return obj is not None and self._source.choice(self._source.owner(obj, name)) == "Adopt"
 
-    def _found(self, controller: Controller, link: SlurmConnection) -> Found | None:
+    def _found(self, obj: K, link: SlurmConnection) -> Found | None:
         """Return the differences; None while slurmctld does not run with the startup file.
 
         Partitions with a change of ours on its way are left out.
         """
-        text, data = self._clusters.slurm_conf(controller), self._clusters.real_config(controller)
-        coming = self._changes.under_way(controller)
+        text, coming = self._source.active_conf(obj), self._changes.under_way(obj)
         records, nodes = link.partitions.records, link.mirror.snapshot.nodes
-        if text is None or data is None or coming is None or not isinstance(records, Known):
-            return None
-        cluster = self._clusters.cluster(controller)
-        if controller.status.effective_config_hash != content_hash(mounted(cluster, data)):
+        if text is None or coming is None or not isinstance(records, Known):
             return None
         there = nodes.value if isinstance(nodes, Known) else None
+        members = self._changes.calls.members(self._source.cluster(obj), link)
         try:
-            found = drifts(text, records.value, there, self._changes.calls.members(cluster, link))
+            found = drifts(text, records.value, there, members)
         except HostListError:
             return None
         return {name: many for name, many in found.items() if name not in coming}
 
 
-def _same(one: Owner, other: Owner) -> bool:
+def _same(one: KubeObject, other: KubeObject) -> bool:
     return one.metadata.uid == other.metadata.uid
-
-
-def _sets(cluster: ClusterInputs, link: SlurmConnection) -> Sets:
-    """The node sets of NodeSets, and ALL, with the nodes that they have now."""
-    nodes = link.mirror.snapshot.nodes
-    there: Mapping[str, Node] = nodes.value if isinstance(nodes, Known) else {}
-    found: dict[str, frozenset[str]] = {ALL: frozenset(there)}
-    for one in cluster.nodesets:
-        name = names.partition_name(one)
-        found[name] = frozenset(n for n, node in there.items() if name in node.features)
-    return found

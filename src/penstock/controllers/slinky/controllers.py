@@ -20,6 +20,7 @@ from penstock.controllers.runtime.connectivity import PortProbe
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.served_api import ApiControllers, ApiParts
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.controllers.slinky.partition_drift import ControllerDrift
 from penstock.controllers.slinky.partition_source import ControllerPartitions
 from penstock.kube.runtime.declaration import Declaration
 from penstock.kube.runtime.state import StateByUid
@@ -74,7 +75,15 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> SlinkyControllers:
         connections,
         endpoints,
         changes,
-        PartitionDrift(client, clusters, connections, changes, signals, parts.recorder),
+        PartitionDrift(
+            client,
+            ControllerDrift(clusters),
+            caches.controllers,
+            connections,
+            changes,
+            signals,
+            parts.recorder,
+        ),
     )
     return SlinkyControllers(
         reconcilers=tuple(new(context) for new in reconcilers),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from penstock.api.kubernetes.conditions import Finding, find
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus
@@ -219,12 +219,14 @@ class InternalSlurmctld:
         retained = retained_partitions(cluster) if rejected else frozenset[str]()
         if not words:
             return config_findings.findings(decision, view.candidate.data, retained)
-        valid = find(obj.status.conditions, config_findings.VALID)
-        tried = valid is not None and valid.status == "True"
-        if decision.stage in _REJECTED:
-            words += f"; and without the Controller's changed lines: {decision.words}"
-        found = files(self._clusters.declared(obj))
-        return config_findings.rejected_findings(words, found, retained, tried=tried)
+        return config_findings.findings_beside_rejection(
+            decision,
+            words,
+            files(self._clusters.declared(obj)),
+            retained,
+            obj.status.conditions,
+            kind=CONTROLLERS.kind,
+        )
 
     def requeue_after(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""

@@ -120,10 +120,11 @@ class NodeDrifts:
 
     async def _adopt(self, source: WorkerSource, watch: Watch, drifted: NodeDrift) -> None:
         text, why = decide.adopted(source.workers, drifted)
+        patch = source.parameters_patch(text) if not why else {}
+        if not patch and not why:
+            why = f"the {source.workers.kind} has no field for them: choose Revert"
         if not why:
-            refused = await adopt_into_spec(
-                self._client, source.resource, source.object, source.parameters_patch(text)
-            )
+            refused = await adopt_into_spec(self._client, source.resource, source.object, patch)
             if refused is None:
                 return
             why = refused

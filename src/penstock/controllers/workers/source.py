@@ -96,7 +96,7 @@ class WorkerSource(Protocol):
         ...
 
     def parameters_patch(self, parameters: str) -> Json:
-        """The fields of the spec that declare these parameters of its nodes."""
+        """The fields of the spec that declare these parameters; empty if it has none for them."""
         ...
 
     # What only its API does for workers

@@ -101,6 +101,27 @@ def rejected_findings(
     return [replace(valid, type=VALID), Finding(False, "ConfigRefused", told, type=APPLIED)]
 
 
+def findings_beside_rejection(
+    decision: ConfigStep,
+    words: str,
+    declared: Mapping[str, str],
+    draining: Collection[str],
+    old: Sequence[Condition],
+    *,
+    kind: str,
+) -> list[Finding]:
+    """Return ConfigValid and ConfigApplied while an object's own lines are rejected in these words.
+
+    The step is that of a configuration without these lines. `declared` has them; `old` are the
+    conditions of now. `kind` is that of the object.
+    """
+    valid = find(old, VALID)
+    tried = valid is not None and valid.status == "True"
+    if decision.stage in {Stage.REJECTED, Stage.ROLLED_BACK}:
+        words += f"; and without the {kind}'s changed lines: {decision.words}"
+    return rejected_findings(words, declared, draining, tried=tried)
+
+
 def step(decision: ConfigStep, pod: str, *, kind: str, live: bool, persistent: bool) -> str:
     """Return the event message for the step by which a pod's slurmctld applies a configuration.
 

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from penstock.slurm.conf.document import Document, Record, diff
+from penstock.slurm.conf.includes import SLURM_CONF, included, resolved
 
 PARTITION = "PartitionName"
 NODE_SET = "NodeSet"
@@ -129,6 +130,20 @@ def live_only(old_text: str, new_text: str) -> bool:
         or (one.key == NODE_SET.lower() and (one.name or "").startswith(f"{PREFIX}-"))
         for one in diff(Document.parse(old_text), Document.parse(new_text))
     )
+
+
+def differs_in_partitions(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether two sets of files differ in nothing but what can be changed in slurmctld.
+
+    Files that slurm.conf includes count with it. False without a slurm.conf.
+    """
+    if SLURM_CONF not in old or SLURM_CONF not in new:
+        return False
+    conf = {SLURM_CONF, *included(old), *included(new)}
+    others = old.keys() | new.keys()
+    if any(old.get(name) != new.get(name) for name in others - conf):
+        return False
+    return live_only(resolved(old), resolved(new))
 
 
 def copy_partitions(old_text: str, new_text: str, names: Collection[str]) -> str:

@@ -82,6 +82,8 @@ class Stage:
             Signals(),
             self.clusters,
             cast("SlurmConnections", _NoConnections()),
+            cast("Any", None),
+            cast("Any", None),
         )
         self.accounting = ClusterAccounting(context, Events(recorder, SLURM_CLUSTERS))
         self.secret(f"{NAME}-rest-jwt-key", **{"rest_jwt.key": JWT})

@@ -6,6 +6,7 @@ import asyncio
 
 from fault_plans import worker_sets
 from fault_plans.kinds import path_of
+from penstock.controllers.runtime.metrics import POD_DELETES
 from unit.controllers.nebius.lab import CLUSTERS, CORE, NODESETS, SPACE, Lab, played
 
 NAME = "compute"
@@ -114,6 +115,28 @@ def test_a_deleted_nodeset_is_kept_until_its_workers_are_drained() -> None:
         assert lab.world.slurm.lost_jobs == []
         assert lab.world.slurm.ctld.nodes == {}
         await lab.until(lambda: lab.find("/services", "slurm-nodeset-compute-svc") is None)
+
+    played(play)
+
+
+def test_workers_that_go_with_their_cluster_are_counted_under_a_ground_of_its_kind() -> None:
+    def counted(ground: str) -> float:
+        (family,) = POD_DELETES.collect()
+        return sum(
+            one.value
+            for one in family.samples
+            if one.name.endswith("_total") and one.labels["ground"] == ground
+        )
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        before = counted("SlurmClusterGone"), counted("ControllerGone")
+        lab.world.slurm.submit(1)
+        lab.delete(CLUSTERS)
+        lab.delete(NODESETS, NAME)
+        await lab.until(lambda: lab.of_kind(NODESETS, NAME) == {})
+        now = counted("SlurmClusterGone"), counted("ControllerGone")
+        assert now == (before[0] + 2, before[1])
 
     played(play)
 

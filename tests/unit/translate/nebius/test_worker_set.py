@@ -15,7 +15,7 @@ from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.translate.nebius.cluster import cluster
 from penstock.translate.nebius.jail import jail_filling
-from penstock.translate.nebius.node_words import node_words
+from penstock.translate.nebius.node_words import adopted_node_config, node_words
 from penstock.translate.nebius.worker_set import (
     cluster_status,
     cluster_workers,
@@ -199,3 +199,22 @@ def test_the_filling_of_the_jail_names_the_declared_fields():
         MaintenanceMode.OVERWRITE_JAIL,
     )
     assert found.mode_field == "spec.maintenance is downscaleAndOverwritePopulateJail"
+
+
+def test_adopted_words_of_nodes_go_to_the_fields_that_declare_them() -> None:
+    declared = node_set(
+        **{
+            "metadata.name": "a",
+            "spec.nodeConfig": {"features": ["fast"], "static": "State=CLOUD Gres=gpu:1 Feature=x"},
+            "spec.nodeAttributes": {"features": ["old"]},
+        }
+    )
+    found = adopted_node_config(declared.spec, "Features=slow RealMemory=512 Gres=gpu:1 Weight=7")
+    assert found == {
+        "nodeConfig": {"features": ["slow"], "static": "Gres=gpu:1 Weight=7 State=CLOUD"},
+        "nodeAttributes": {"features": []},
+    }
+    config = msgspec.convert(found["nodeConfig"], type(declared.spec.node_config))
+    spec = msgspec.structs.replace(declared.spec, node_config=config)
+    again = node_set_workers(msgspec.structs.replace(declared, spec=spec))
+    assert "Gres=gpu:1 Weight=7" in again.parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.render.config.content import content_hash
+from penstock.render.nebius.config.accepted_lines import is_of_node_sets
 from penstock.render.nebius.config.cgroup_conf import cgroup_conf
 from penstock.render.nebius.config.gres_conf import gres_conf
 from penstock.render.nebius.config.inputs import ConfigInputs
@@ -18,33 +19,13 @@ from penstock.slurm.partition.retention import without_records
 SLURM_REST_CONF = "slurm_rest.conf"
 TOPOLOGY_CONF = "topology.conf"
 _OF_NODES = frozenset({"gres.conf", TOPOLOGY_CONF})
-_KEYS_OF_NODE_SETS = frozenset(
-    {
-        "GresTypes",
-        "MaxArraySize",
-        "MaxNodeCount",
-        "ReconfigFlags",
-        "ResumeFailProgram",
-        "ResumeProgram",
-        "ResumeRate",
-        "SlurmctldParameters",
-        "SlurmdPort",
-        "SuspendExcStates",
-        "SuspendProgram",
-        "SuspendRate",
-        "SuspendTime",
-        "SuspendTimeout",
-        "TopologyParam",
-        "TopologyPlugin",
-    }
-)
 
 
 def files(inputs: ConfigInputs) -> dict[str, str]:
     """The files by name, in the order in which JailedConfigs list them."""
     conf, named = slurm_conf_files(inputs), file_names(inputs)
     own = {} if named.own == SLURM_CONF else {named.own: conf[named.own]}
-    return {
+    found = {
         SLURM_CONF: conf[SLURM_CONF],
         **own,
         SLURM_REST_CONF: _slurm_rest_conf(inputs),
@@ -55,6 +36,9 @@ def files(inputs: ConfigInputs) -> dict[str, str]:
         "mpi.conf": mpi_conf(inputs),
         **({TOPOLOGY_CONF: inputs.topology_conf} if inputs.topology_conf else {}),
     }
+    # Those of slurm.conf have their accepted lines already.
+    others = found.keys() - conf.keys() - _OF_NODES
+    return found | {name: inputs.accepted.get(name, found[name]) for name in others}
 
 
 def own_hash(data: Mapping[str, str]) -> str:
@@ -66,13 +50,8 @@ def own_hash(data: Mapping[str, str]) -> str:
     found = {file: without_records(text) for file, text in data.items() if file not in _OF_NODES}
     for file in {SLURM_CONF, CURRENT.own} & found.keys():
         lines = found[file].split("\n")
-        found[file] = "\n".join(line for line in lines if not _is_of_node_sets(line))
+        found[file] = "\n".join(line for line in lines if not is_of_node_sets(line))
     return content_hash(found)
-
-
-def _is_of_node_sets(line: str) -> bool:
-    """Whether a line of the operator's own keys may follow NodeSets; remarks count as such."""
-    return line.startswith("#") or line.partition("=")[0] in _KEYS_OF_NODE_SETS
 
 
 def _slurm_rest_conf(inputs: ConfigInputs) -> str:

@@ -30,6 +30,10 @@ class ConfigInputs:
     they are published when that is empty. `in_effect` is a slurm.conf with all partitions in which
     jobs may be. Those that it has and nobody declares stay, drained, unless they are in `freed`.
     Both texts have their includes resolved.
+
+    `accepted` are the last known good files, while slurmctld rejects what the SlurmCluster itself
+    declares. Its lines are those of these files then, and only partitions and what follows NodeSets
+    are rendered from the objects. Empty while nothing is rejected.
     """
 
     cluster: SlurmCluster
@@ -46,6 +50,7 @@ class ConfigInputs:
     freed: frozenset[str] = frozenset()
     rejected_partitions: frozenset[str] = frozenset()
     slurm_conf: str = ""
+    accepted: Mapping[str, str] = field(default_factory=_no_files)
 
     @property
     def name(self) -> str:

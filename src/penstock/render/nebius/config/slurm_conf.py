@@ -14,6 +14,7 @@ from typing import Final
 from penstock.api.nebius.configuration import SlurmConfig
 from penstock.render.config.sections import text_of
 from penstock.render.nebius.config import keys, node_lines, partition_lines, worker_names
+from penstock.render.nebius.config.accepted_lines import with_accepted_keys, with_accepted_lines
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.lines import BANNER, given
 from penstock.slurm.conf.document import Document, joined
@@ -104,13 +105,32 @@ def _files(inputs: ConfigInputs, retained: tuple[str, ...]) -> dict[str, str]:
     named, own = file_names(inputs), _own(inputs, retained)
     given_lines = inputs.cluster.spec.custom_slurm_config
     custom = worker_names.with_node_sets(inputs, given_lines)
+    if (accepted := _accepted(inputs)) is not None:
+        accepted_own, accepted_user = accepted
+        own = with_accepted_keys(own, accepted_own)
+        custom = given_lines = with_accepted_lines(custom, accepted_user)
     files = {named.user: f"{BANNER}{custom}"}
     merged = text_of([("MERGED", joined(Document.parse(given_lines), keys.REQUIRED))])
     if named.own == SLURM_CONF:
-        include = f"#\ninclude {named.user}\n"
-        return {SLURM_CONF: f"{BANNER}{own}{include}{merged}", **files}
+        return {SLURM_CONF: f"{BANNER}{own}{_include(named)}{merged}", **files}
     includes = "".join(f"include {FOLDER}/{file}\n" for file in (named.own, named.user))
     return {SLURM_CONF: f"{BANNER}{includes}{merged}", named.own: f"{BANNER}{own}", **files}
+
+
+def _include(named: FileNames) -> str:
+    return f"#\ninclude {named.user}\n"
+
+
+def _accepted(inputs: ConfigInputs) -> tuple[str, str] | None:
+    """The operator's and the user's lines of the last known good files.
+
+    None while no others are rejected, and for files of the other shape.
+    """
+    named, files = file_names(inputs), inputs.accepted
+    if named.own not in files or named.user not in files:
+        return None
+    own, user = (files[one].removeprefix(BANNER) for one in (named.own, named.user))
+    return own.partition(_include(named))[0], user
 
 
 def _own(inputs: ConfigInputs, retained: tuple[str, ...]) -> str:
