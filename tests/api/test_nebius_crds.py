@@ -152,6 +152,19 @@ def test_an_object_of_a_chart_gets_the_defaults_of_its_version(
     assert list(differences(found, nebius.manifest(stored)["spec"])) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [(OLDER, "spec.slurmNodes.worker.maxUnavailable"), (NODES, "spec.maxUnavailable")],
+)
+def test_a_budget_is_stored_as_a_number_or_a_percentage(kubectl: Kubectl, name: str, field: str):
+    """S121."""
+    for value in (3, "20%"):
+        found: Any = create(kubectl, nebius.manifest(name, {field: value}))
+        for key in field.split("."):
+            found = found[key]
+        assert found == value
+
+
 REJECTED: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {"spec.k8sNodeFilters": []}, "should have at least 1 items"),
     (CURRENT, {"spec.populateJail": nebius.ABSENT}, "spec.populateJail: Required value"),

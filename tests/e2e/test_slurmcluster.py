@@ -8,19 +8,35 @@ import re
 import secrets
 import shlex
 import signal
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from e2e_kit.api import Json
+from e2e_kit.api import Json, ready
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.images import build_jail
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
+GONE_S = 30.0
+"""Within which a Slurm node goes after its pod."""
+TOLD_S = 30.0
+"""Within which a change in Slurm itself is reported."""
+PROCESSES = {
+    ("controller-0", "munge"): "munged",
+    ("controller-0", "slurmctld"): "slurmctld",
+    ("worker-0", "slurmd"): "slurmd",
+    ("login-0", "munge"): "munged",
+    ("login-0", "sshd"): "sshd",
+    ("sconfigcontroller", "sconfigctrl"): "sconfigcontroller",
+}
+"""By the beginning of a pod's name and the name of a container."""
+KINDS = "configmaps,services,deployments,statefulsets,serviceaccounts,roles,rolebindings"
+RAW = "PartitionName=main Nodes=ALL Default=YES"
 MEMORY_MIB = 64
 SOURCES: list[Json] = [
     {"name": "local", "emptyDir": {}},
@@ -366,13 +382,191 @@ def test_a_key_of_slurm_conf_is_active_in_seconds_without_a_restart(
     assert cluster.uid("controller-0") == before
 
 
-def test_a_bad_line_is_rejected_in_slurmctlds_words_and_a_good_one_recovers(
+def test_each_daemon_is_found_by_ps_in_the_container_of_its_name(
     cluster: SlurmClusterSite,
 ) -> None:
+    """S088."""
+    names = pods(cluster)
+    for (prefix, container), process in PROCESSES.items():
+        name = next(one for one in names if one.startswith(prefix))
+        # The image of sconfigcontroller has no shell.
+        command = ("exec", name, "-c", container, "--", "ps", "-e", "-o", "args")
+        every = cluster.kubectl(*command)
+        assert process in every, (name, container, every)
+
+
+def test_main_containers_are_chosen_for_logs_and_a_shell_answers(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S131, S132: after a crash the log of the container before is there."""
+    command = ("exec", "controller-0", "-c", "slurmctld", "--", "/bin/bash", "-c")
+    assert "UP" in cluster.kubectl(*command, "scontrol ping")
+    chosen = cluster.kubectl("logs", "controller-0")
+    named = cluster.kubectl("logs", "controller-0", "-c", "slurmctld")
+    assert chosen.splitlines()[:5] == named.splitlines()[:5]
+    assert "slurmctld" in named
+
+
+def test_a_bad_line_is_rejected_in_slurmctlds_words_and_partitions_go_on(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """With a good line it recovers."""
     cluster.patch({"customSlurmConfig": cluster.custom + "NoSuchKey=1\n"})
     eventually("it is rejected", lambda: "NoSuchKey" in cluster.condition("ConfigValid"), 60)
+    raw = [f"{RAW} MaxTime=7", "PartitionName=new Nodes=ALL MaxTime=8"]
+    cluster.patch({"partitionConfiguration": {"configType": "custom", "rawConfig": raw}})
+    began = time.monotonic()
+    eventually("one is changed", lambda: shows(cluster, "main", "MaxTime=00:07:00"), 30, 0)
+    eventually("one is made", lambda: shows(cluster, "new", "MaxTime=00:08:00"), 30, 0)
+    figure(f"partitions beside a rejected line: {time.monotonic() - began:.2f} s")
+    command = "grep -rh 'PartitionName=new' /mnt/jail/etc/slurm || true"
+    eventually("the file has it", lambda: cluster.run("worker-0", "slurmd", command).strip(), 60)
+    assert "NoSuchKey" not in cluster.run(
+        "worker-0", "slurmd", "cat /mnt/jail/etc/slurm/*slurm*.conf"
+    )
+    assert "NoSuchKey" in cluster.condition("ConfigApplied")
+    cluster.patch({"partitionConfiguration": {"configType": "custom", "rawConfig": [RAW]}})
+    eventually("one is gone", lambda: not shows(cluster, "new", "MaxTime"), 60)
     cluster.patch({"customSlurmConfig": cluster.custom})
     eventually("it recovers", lambda: cluster.status("ConfigApplied") == "True", 60)
+
+
+def test_what_scontrol_changes_is_reported_in_time_and_reverted_as_chosen(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S150: of a partition and of a node."""
+    eventually("it is settled", lambda: cluster.status("ConfigApplied") == "True", 60)
+    cluster.scontrol("update", "partitionname=main", "maxtime=7")
+    cluster.scontrol("update", "nodename=worker-0", "weight=5")
+    began = time.monotonic()
+    for words in ("MaxTime is 7, declared UNLIMITED", "node worker-0: Weight is 5, declared 1"):
+        eventually(words, lambda words=words: words in cluster.condition("Drifted"), TOLD_S)
+    figure(f"changes by scontrol are reported after {time.monotonic() - began:.1f} s")
+    assert shows(cluster, "main", "MaxTime=00:07:00")
+    mark = "penstock.dev/drift"
+    cluster.kubectl("annotate", "slurmcluster", NAME, f"{mark}=Revert")
+    eventually("it is reverted", lambda: shows(cluster, "main", "MaxTime=UNLIMITED"), 60)
+    node = ("show", "node", "worker-0")
+    eventually("the node too", lambda: "Weight=1 " in cluster.scontrol(*node), 60)
+    eventually("nothing differs", lambda: cluster.status("Drifted") == "False", 60)
+    cluster.kubectl("annotate", "slurmcluster", NAME, f"{mark}-")
+
+
+def test_five_workers_leave_nothing_of_three_and_a_busy_one_is_drained_first(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S119, S120, S166, D66: idle workers go first, and a busy one once its job ended.
+
+    A restart of slurmctld keeps it so.
+    """
+    cluster.patch({"slurmNodes": {"worker": {"size": 5}}})
+    cluster.until_idle(5)
+    label = ("-l", "app.kubernetes.io/component=worker", "-o", "name")
+    assert len(cluster.kubectl("get", "pods", *label).split()) == 5
+    jobs: dict[str, str] = {}
+    for name in ("worker-0", "worker-1", "worker-4"):
+        command = f"chroot /mnt/jail sbatch --parsable -w {name} -o /dev/null --wrap 'sleep 1000'"
+        jobs[name] = cluster.run("login-0", "sshd", command).strip()
+    for job in jobs.values():
+        state = ("show", "job", job)
+        eventually("it runs", lambda one=state: "JobState=RUNNING" in cluster.scontrol(*one), 60)
+    busy = {name: cluster.uid(name) for name in jobs}
+    cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
+    eventually("the busy ones are left", lambda: cluster.nodes().keys() == jobs.keys(), 120)
+    goes = eventually("one is drained", lambda: draining(cluster), 60)
+    assert {name: cluster.uid(name) for name in jobs} == busy
+    assert "JobState=RUNNING" in cluster.scontrol("show", "job", jobs[goes])
+    cluster.run("login-0", "sshd", f"chroot /mnt/jail scancel {jobs[goes]}")
+    eventually("its pod is gone", lambda: goes not in pods(cluster), 120)
+    began = time.monotonic()
+    eventually("its Slurm node too", lambda: goes not in cluster.nodes(), GONE_S)
+    figure(f"a Slurm node is gone {time.monotonic() - began:.1f} s after its pod")
+    both = dict.fromkeys(jobs.keys() - {goes}, "idle")
+    cluster.run("login-0", "sshd", f"chroot /mnt/jail scancel {' '.join(jobs.values())}")
+    eventually("they are idle", lambda: cluster.nodes() == both, 60)
+    before = cluster.uid("controller-0")
+    cluster.kubectl("delete", "pod", "controller-0")
+    eventually("slurmctld is back", lambda: runs_again(cluster, "controller-0", before), 90)
+    eventually("its nodes are the same", lambda: cluster.nodes() == both, 90)
+    assert {name: cluster.uid(name) for name in both} == {name: busy[name] for name in both}
+
+
+def test_an_added_claim_template_reaches_a_login_by_its_conditions_advice(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S086: no pod goes until the user deletes it."""
+    before = cluster.uid("login-0")
+    claim: Json = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "64Mi"}},
+    }
+    mounts = [{"name": "extra", "mountPath": "/extra", "volumeClaimTemplateSpec": claim}]
+    cluster.patch({"slurmNodes": {"login": {"volumes": {"customMounts": mounts}}}})
+    words = "kubectl delete statefulset login --cascade=orphan"
+    eventually("it is reported", lambda: words in cluster.condition("Ready"), 60)
+    assert cluster.uid("login-0") == before
+    cluster.kubectl(*words.split()[1:])
+    path = "jsonpath={.spec.volumeClaimTemplates[*].metadata.name}"
+    get = ("get", "statefulset", "login", "-o", path)
+    eventually("it is recreated", lambda: cluster.kubectl(*get) == "extra", 60)
+    assert cluster.uid("login-0") == before
+    cluster.kubectl("delete", "pod", "login-0")
+    mounted = "grep -c ' /extra ' /proc/mounts || true"
+    eventually("it is replaced", lambda: runs_again(cluster, "login-0", before), 120)
+    eventually("it is mounted", lambda: cluster.run("login-0", "sshd", mounted).strip() == "1", 60)
+    eventually("all is well", lambda: cluster.status("Ready") == "True", 60)
+    cluster.run("login-0", "sshd", "chroot /mnt/jail srun hostname")
+
+
+def test_each_object_of_the_operator_comes_back_when_it_is_deleted(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S086: all but Secrets, which have the keys."""
+    uid = cluster.get()["metadata"]["uid"]
+    before = owned(cluster, uid)
+    assert {one.partition("/")[0] for one in before} >= {"ConfigMap", "Service", "StatefulSet"}
+    cluster.kubectl("delete", "--cascade=orphan", "--wait=false", *before)
+    eventually("all are back", lambda: is_made_again(before, owned(cluster, uid)), 90)
+    eventually("all is well", lambda: cluster.status("Ready") == "True", 90)
+    cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 hostname")
+
+
+def draining(cluster: SlurmClusterSite) -> str:
+    """The first Slurm node that is drained under a job; empty without one."""
+    return next((name for name, state in cluster.nodes().items() if state == "drng"), "")
+
+
+def owned(cluster: SlurmClusterSite, uid: str) -> dict[str, str]:
+    """Uids of the objects that a SlurmCluster owns, by kind and name."""
+    found: list[Json] = json.loads(cluster.kubectl("get", KINDS, "-o", "json"))["items"]
+    return {
+        f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["uid"]
+        for one in found
+        if any(o["uid"] == uid for o in one["metadata"].get("ownerReferences", ()))
+    }
+
+
+def is_made_again(before: dict[str, str], now: dict[str, str]) -> bool:
+    """Whether all objects are there, and each is another one."""
+    return before.keys() <= now.keys() and not set(before.values()) & set(now.values())
+
+
+def pods(cluster: SlurmClusterSite) -> list[str]:
+    """Names of the pods."""
+    return cluster.kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.name}").split()
+
+
+def shows(cluster: SlurmClusterSite, partition: str, words: str) -> bool:
+    """Whether slurmctld shows this of a partition."""
+    every = cluster.scontrol("show", "partition", "-o").splitlines()
+    return any(f"PartitionName={partition} " in one and words in one for one in every)
+
+
+def runs_again(cluster: SlurmClusterSite, pod: str, before: str) -> bool:
+    """Whether another pod of that name is ready."""
+    found: list[Json] = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+    named = [one for one in found if one["metadata"]["name"] == pod]
+    return any(ready(one) and one["metadata"]["uid"] != before for one in named)
 
 
 def test_a_cluster_that_is_deleted_and_created_again_has_its_jail_as_it_was(

@@ -126,6 +126,20 @@ def test_users_see_reports_and_accounts_in_the_jail(records: Records) -> None:
     assert f"{NAME}_job_table" in rows.split()
 
 
+def test_accounts_and_the_queue_are_kept_while_there_is_no_worker(records: Records) -> None:
+    """S125: nothing has to be set up when workers return."""
+    cluster = records.cluster
+    cluster.patch({"slurmNodes": {"worker": {"size": 0}}})
+    eventually("no worker is left", lambda: not cluster.nodes(), LONG_S)
+    waits = records.submit("true")
+    said = records.in_jail("sacctmgr -n -P show account format=account")
+    assert "physics" in said.split()
+    cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
+    cluster.until_idle(2)
+    eventually("it has run", lambda: records.has_ended(waits), LONG_S)
+    records.recorded(waits)
+
+
 def test_nothing_is_lost_while_the_database_is_away_and_slurmctld_is_deleted(
     records: Records,
 ) -> None:

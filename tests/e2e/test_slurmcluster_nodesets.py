@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from e2e_kit import mariadb
+from e2e_kit.api import Json, ready
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
@@ -94,6 +95,15 @@ def partition(cluster: SlurmClusterSite, name: str) -> str:
 def partitions(cluster: SlurmClusterSite, *wanted: dict[str, Any]) -> None:
     """Declare these partitions, all others go."""
     cluster.patch({"partitionConfiguration": {"configType": "structured", "partitions": wanted}})
+
+
+def answers(cluster: SlurmClusterSite, before: str) -> bool:
+    """Whether another slurmctld than that of the pod `before` answers."""
+    found = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+    named = [one for one in found if one["metadata"]["name"] == cluster.slurmctld]
+    if not any(ready(one) and one["metadata"]["uid"] != before for one in named):
+        return False
+    return "UP" in cluster.scontrol("ping")
 
 
 def test_it_comes_up_and_jobs_run_in_each_partition(
@@ -180,7 +190,7 @@ def test_a_deleted_cluster_leaves_the_other_one_of_its_namespace(
 def test_one_nodeset_is_scaled_out_and_in_and_its_partition_follows(
     cluster: SlurmClusterSite, figure: Callable[[str], None]
 ) -> None:
-    """S085, S086."""
+    """S085, S086, S166: a restart of slurmctld brings no Slurm node back."""
     kept = {pod: cluster.uid(pod) for pod in BOTH}
     began = time.monotonic()
     scale(cluster, "large", 2)
@@ -189,6 +199,10 @@ def test_one_nodeset_is_scaled_out_and_in_and_its_partition_follows(
     assert sorted(job(cluster, "-p", "large", "-N2", "hostname").split()) == ["large-0", "large-1"]
     scale(cluster, "large", 1)
     eventually("its record is gone", lambda: cluster.nodes().keys() == BOTH, 120)
+    slurmctld = cluster.uid("cpu-controller-0")
+    cluster.kubectl("delete", "pod", "cpu-controller-0")
+    eventually("slurmctld is another one", lambda: answers(cluster, slurmctld), 90)
+    eventually("its nodes are the same", lambda: cluster.nodes() == dict.fromkeys(BOTH, "idle"), 90)
     assert "TotalNodes=1 " in partition(cluster, "large")
     assert {pod: cluster.uid(pod) for pod in BOTH} == kept
 
@@ -265,6 +279,19 @@ def test_a_changed_pod_field_replaces_the_pods_of_its_nodeset_alone(
     eventually("its pod is replaced", lambda: cluster.uid("small-0") != before["small-0"], 120)
     cluster.until_workers(BOTH)
     assert job(cluster, "-p", "small", "hostname").split() == ["small-0"]
+    assert cluster.uid("large-0") == before["large-0"]
+
+
+def test_an_added_volume_replaces_the_pods_of_its_nodeset_alone(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S086."""
+    before = {pod: cluster.uid(pod) for pod in BOTH}
+    volume: Json = {"name": "extra", "mountPath": "/extra", "volumeSource": {"emptyDir": {}}}
+    patch(cluster, "small", {"slurmd": {"volumes": {"customVolumeMounts": [volume]}}})
+    eventually("its pod is replaced", lambda: cluster.uid("small-0") != before["small-0"], 120)
+    cluster.until_workers(BOTH)
+    assert " /extra " in cluster.run("small-0", "slurmd", "cat /proc/mounts")
     assert cluster.uid("large-0") == before["large-0"]
 
 

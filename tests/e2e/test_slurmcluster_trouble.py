@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from e2e_kit.api import Json, condition
+from e2e_kit.api import Json, condition, ready
 from e2e_kit.images import give_all
 from e2e_kit.operator_kills import killed_at_writes
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
+from penstock.base.times import parse
 from penstock.local.images import build_jail
 from penstock.render.nebius.config.partition_lines import DEFAULT_PARTITIONS
 
@@ -31,6 +32,14 @@ KILLED_AT = (1, 5, 11, 20, 32)
 CREATED = 201
 PODS = {"controller-0": "slurmctld", "worker-0": "slurmd", "worker-1": "slurmd", "login-0": "sshd"}
 SECRET, JOB = f"{NAME}-munge", f"{NAME}-populate-jail"
+USERS_FILE = "/etc/slurm/custom_slurm.conf"
+READER = (
+    '(while [ ! -e /root/read ]; do sha256sum </etc/slurm/custom_slurm.conf | cut -d" " -f1; '
+    "done >/root/sums; echo end >/root/sums.end) >/dev/null 2>&1 &"
+)
+"""Reads the file of the user's lines all the time, and keeps the sum of each text."""
+READ_S = 5.0
+"""Within which each node reads a file that is in the jail."""
 SMALL = "--mem=1M --cpus-per-task=1"
 """A job that takes no node alone."""
 
@@ -246,11 +255,27 @@ def _goes_on(trouble: Trouble) -> bool:
 def test_a_value_reaches_every_node_within_seconds(
     trouble: Trouble, figure: Callable[[str], None]
 ) -> None:
-    """S089: by the SlurmCluster, and by a JailedConfig with a reconfigure."""
+    """S089: by the SlurmCluster, and by a JailedConfig with a reconfigure.
+
+    A reader that reads all the time sees whole files only.
+    """
     cluster = trouble.cluster
+    trouble.in_jail(f"sh -c '{READER}'")
+    known = {_sum(trouble)}
+    for value in ("70", "71", "72"):
+        cluster.patch({"customSlurmConfig": cluster.custom + f"KillWait={value}\n"})
+        eventually("it is in the jail", lambda v=value: _in_jail(trouble, v), 60)
+        known.add(_sum(trouble))
     began = time.time()
     cluster.patch({"customSlurmConfig": cluster.custom + "KillWait=77\n"})
-    eventually("each pod reads it", lambda: _everywhere(trouble, "KillWait=77"), 60)
+    eventually("it is in the jail", lambda: _in_jail(trouble, "77"), 60)
+    eventually("each pod reads it", lambda: _everywhere(trouble, "KillWait=77"), READ_S)
+    known.add(_sum(trouble))
+    trouble.in_jail("touch /root/read")
+    eventually("the reader ends", lambda: trouble.in_jail("cat /root/sums.end").strip(), 30)
+    seen = set(trouble.in_jail("sort -u /root/sums").split())
+    assert len(seen) > 1
+    assert seen <= known, (seen, known)
     written = trouble.cluster.run(
         "worker-1", "slurmd", "stat -c %.Y $(grep -rl KillWait=77 /mnt/jail/etc/slurm)"
     )
@@ -262,6 +287,14 @@ def test_a_value_reaches_every_node_within_seconds(
     done = {"status": "True", "reason": "Success"}
     eventually("it is done", lambda: done.items() <= _of_jailed(trouble, "extra").items(), 60)
     trouble.jobs_go_on()
+
+
+def _in_jail(trouble: Trouble, value: str) -> bool:
+    return f"KillWait={value}" in trouble.in_jail(f"cat {USERS_FILE}")
+
+
+def _sum(trouble: Trouble) -> str:
+    return trouble.in_jail(f"sha256sum {USERS_FILE}").split()[0]
 
 
 def _everywhere(trouble: Trouble, words: str) -> bool:
@@ -386,6 +419,52 @@ def test_workers_are_scaled_to_none_and_back_and_the_queue_is_kept(trouble: Trou
 def _workers(cluster: SlurmClusterSite) -> str:
     selector = "app.kubernetes.io/component=worker"
     return cluster.kubectl("get", "pods", "-l", selector, "-o", "name").strip()
+
+
+def test_a_deleted_login_pod_is_back_and_jobs_run(
+    trouble: Trouble, figure: Callable[[str], None]
+) -> None:
+    """S123."""
+    began, before = time.monotonic(), trouble.cluster.uid("login-0")
+    trouble.cluster.kubectl("delete", "pod", "login-0")
+
+    def is_back() -> bool:
+        pods = json.loads(trouble.cluster.kubectl("get", "pods", "-o", "json"))["items"]
+        (one,) = (pod for pod in pods if pod["metadata"]["name"] == "login-0")
+        return one["metadata"]["uid"] != before and ready(one)
+
+    eventually("it is back", is_back, 60)
+    figure(f"a deleted login pod is back after {time.monotonic() - began:.1f} s")
+    assert "worker-0" in trouble.in_jail(f"srun {SMALL} -w worker-0 hostname")
+
+
+def test_each_pod_is_described_with_its_containers_and_without_a_repeated_warning(
+    trouble: Trouble,
+) -> None:
+    """S128."""
+    pods = json.loads(trouble.cluster.kubectl("get", "pods", "-o", "json"))["items"]
+    for pod in pods:
+        name, spec = pod["metadata"]["name"], pod["spec"]
+        said = trouble.cluster.kubectl("describe", "pod", name)
+        every = (*spec.get("initContainers", ()), *spec["containers"])
+        for words in (f"Name:{' ' * 13}", "Events:", *(f"  {one['name']}:\n" for one in every)):
+            assert words in said, (name, words, said)
+    events = json.loads(trouble.cluster.kubectl("get", "events", "-o", "json"))["items"]
+    ours = [one for one in events if one["reportingComponent"].startswith("penstock")]
+    assert ours
+    often = {
+        one["message"]: one["series"]["count"]
+        for one in ours
+        if one.get("series") and one["series"]["count"] > 1 + _minutes(one)
+    }
+    assert not often, often
+
+
+def _minutes(event: Json) -> float:
+    """Minutes between the first and the last of an event's series."""
+    first = parse(event["eventTime"] or event["metadata"]["creationTimestamp"])
+    last = parse(event["series"]["lastObservedTime"])
+    return ((last or 0.0) - (first or 0.0)) / 60
 
 
 def test_events_are_a_story_without_repetition(trouble: Trouble) -> None:
