@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fault_plans.actions import nebius_accounting as records
+from fault_plans.actions.nebius import PARTITIONS
 from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS
 from fault_plans.hybrid import HYBRID
 from fault_plans.nebius import OF_NEBIUS
@@ -11,7 +13,8 @@ from fault_plans.nebius import OF_NEBIUS
 
 def test_no_two_happenings_have_the_same_name() -> None:
     of_families = (name for family in FAMILIES for name in family.happenings)
-    named = Counter([*DRAWN, *of_families, *HYBRID, *OF_NEBIUS])
+    of_nebius = (*OF_NEBIUS, *PARTITIONS.happenings, *records.USERS, *records.FAULTS)
+    named = Counter([*DRAWN, *of_families, *HYBRID, *of_nebius])
     assert [name for name, times in named.items() if times > 1] == []
     assert len(named) == len(HAPPENINGS)
 

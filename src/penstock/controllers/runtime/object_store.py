@@ -121,7 +121,9 @@ class ObjectStore:
                 if resource is CONFIG_MAPS:
                     self._config_maps.wrote(msgspec.convert(applied.live, ConfigMap))
                 now = applied.live["metadata"].get("resourceVersion", "")
-                self._written[seen.uid] = version_of(now), manifest
+                if seen.uid:
+                    # Without it any object that the cache lacks, or has no more, would be this one.
+                    self._written[seen.uid] = version_of(now), manifest
                 shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
                 events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
 

@@ -30,9 +30,15 @@ def test_no_daemon_is_created_before_the_jail_is_filled(shape: str) -> None:
 def test_a_job_that_failed_is_reported_with_its_words_and_repeated_once_it_is_deleted() -> None:
     async def play(lab: Lab) -> None:
         lab.world.jobs.failing.add(SPACE)
-        await lab.until(lambda: lab.condition("JailPopulated")[1] == "PopulateJailFailed")
-        status, _, words = lab.condition("JailPopulated")
-        assert status == "False"
+        # The Job may be seen before the pod with its words, or after it.
+        failed = ("False", "PopulateJailFailed")
+        await lab.until(
+            lambda: (
+                lab.condition("JailPopulated")[:2] == failed
+                and "No space left" in lab.condition("JailPopulated")[2]
+            )
+        )
+        words = lab.condition("JailPopulated")[2]
         assert "rsync: No space left on device" in words
         assert "delete the Job" in words
         assert lab.condition()[0] == "False"

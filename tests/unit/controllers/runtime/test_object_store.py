@@ -90,3 +90,22 @@ async def test_an_update_that_the_cache_does_not_show_yet_is_not_made_again(
     stage.seen("6")
     await stage.ensure([manifest(82)])
     assert made == [81, 82, 82]
+
+
+async def test_an_object_that_the_cache_did_not_show_when_it_was_updated_is_made_again_once_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+
+    async def update(
+        _: Applier, __: Resource[Any], asked: Json, live: Json | None, **___: Any
+    ) -> Applied:
+        made.append(asked["spec"]["port"])
+        return Applied("updated", {"metadata": {"resourceVersion": "5"}}, ("spec.port",))
+
+    monkeypatch.setattr(Applier, "ensure", update)
+    stage = Stage()
+    # First the watch is late, then it has shown the deletion: the cache has none either time.
+    await stage.ensure([manifest()])
+    await stage.ensure([manifest()])
+    assert made == [80, 80]
