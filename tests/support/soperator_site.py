@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, cast
 
 from penstock.api.kubernetes.kinds import (
@@ -20,6 +21,7 @@ from penstock.api.kubernetes.kinds import (
     JOBS,
     NODES,
     PODS,
+    REVISIONS,
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
@@ -34,6 +36,8 @@ from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.kube import Client, ConflictError, NotFoundError
+from penstock.kube.client.config import from_kubeconfig
+from penstock.kube.client.transport import HttpTransport, Request
 from penstock.local.node import Node
 from penstock.render.parts.digest import digest
 from penstock.simulation.kubelet.pod_manifests import owner_of, pod_of
@@ -191,7 +195,10 @@ async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGener
     With `real` controllers and kubelets pods wait for a Kubernetes node that has soperator's label.
     """
     name = NAMES[version]
-    async with lab(node, namespaces=[name], simulated=not real) as lab_:
+    async with (
+        _removed(node, name, real=real),
+        lab(node, namespaces=[name], simulated=not real) as lab_,
+    ):
         with contextlib.suppress(ConflictError):
             await lab_.client.create(DEFINITIONS, KRUISE)
         await served(lab_.client, ADVANCED_STATEFUL_SETS)
@@ -213,6 +220,45 @@ async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGener
         found.pods = await found.uids()
         found.secrets = {one["metadata"]["name"]: one["data"] for one in await found.all(SECRETS)}
         yield found
+
+
+@asynccontextmanager
+async def _removed(node: Node, space: str, *, real: bool) -> AsyncGenerator[None]:
+    """Nothing of the namespace stays: others use that name, and no operator takes finalizers off.
+
+    Without `real` controllers nobody ends a namespace that is deleted.
+    """
+    try:
+        yield
+    finally:
+        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
+        try:
+            await _remove(Client(transport), space, real=real)
+        finally:
+            await transport.close()
+
+
+async def _remove(client: Client, space: str, *, real: bool) -> None:
+    every: tuple[Resource[Any], ...] = (*OWN, STATEFUL_SETS, REVISIONS, PODS)
+    for resource in every:
+        path = resource.path(space)
+        found = json.loads((await client.transport.send(Request("GET", path))).body)
+        for one in found["items"]:
+            if one["metadata"].get("finalizers"):
+                body: Json = {"metadata": {"finalizers": None}}
+                await client.patch(resource, space, one["metadata"]["name"], body)
+        options = json.dumps({"gracePeriodSeconds": 0}).encode()
+        await client.transport.send(Request("DELETE", path, body=options))
+    path = f"/api/v1/namespaces/{space}"
+    if not real:
+        live = (await client.transport.send(Request("GET", path))).body
+        ended = json.dumps({**json.loads(live), "spec": {"finalizers": []}}).encode()
+        await client.transport.send(Request("PUT", f"{path}/finalize", body=ended))
+    async with asyncio.timeout(60):
+        while True:
+            if (await client.transport.send(Request("GET", path))).status == HTTPStatus.NOT_FOUND:
+                return
+            await asyncio.sleep(0.05)
 
 
 async def _make(
