@@ -238,6 +238,12 @@ async def _removed(node: Node, space: str, *, real: bool) -> AsyncGenerator[None
             await transport.close()
 
 
+async def _names_of(client: Client, resource: Resource[Any], space: str = "") -> list[str]:
+    """Names of the objects of a kind."""
+    body = (await client.transport.send(Request("GET", resource.path(space)))).body
+    return [one["metadata"]["name"] for one in json.loads(body)["items"]]
+
+
 async def _remove(client: Client, space: str, *, real: bool) -> None:
     every: tuple[Resource[Any], ...] = (*OWN, STATEFUL_SETS, REVISIONS, PODS)
     for resource in every:
@@ -249,6 +255,9 @@ async def _remove(client: Client, space: str, *, real: bool) -> None:
                 await client.patch(resource, space, one["metadata"]["name"], body)
         options = json.dumps({"gracePeriodSeconds": 0}).encode()
         await client.transport.send(Request("DELETE", path, body=options))
+    for one in await _names_of(client, PRIORITIES):
+        if one.startswith(space):
+            await client.delete(PRIORITIES, "", one)
     path = f"/api/v1/namespaces/{space}"
     if not real:
         live = (await client.transport.send(Request("GET", path))).body

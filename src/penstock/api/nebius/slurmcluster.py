@@ -69,6 +69,7 @@ WORKERS_BESIDE_NODE_SETS = (
     "Worker size must be zero when NodeSetRefs are used in partition configuration"
 )
 JAIL_MODE_KEPT = "spec.jailMode cannot change: create another SlurmCluster with the other mode"
+POPULATE_JAIL_NEEDED = "spec.populateJail: Required value, unless spec.jailMode is None"
 JailMode = Literal["Shared", "None"]
 _JAIL_MODE = "(has({0}.jailMode) ? {0}.jailMode : 'Shared')"
 WAIT_ABOVE_POLL = "ReconfigureWaitTimeout must be greater than ReconfigurePollInterval"
@@ -272,6 +273,10 @@ class SlurmCluster(KubeObject, frozen=True):
             rule(
                 f"{_JAIL_MODE.format('self')} == {_JAIL_MODE.format('oldSelf')}",
                 JAIL_MODE_KEPT,
+            ),
+            rule(
+                f"has(self.populateJail) || {_JAIL_MODE.format('self')} == 'None'",
+                POPULATE_JAIL_NEEDED,
             ),
         ),
     ] = _absent()
