@@ -252,7 +252,7 @@ async def _remove(client: Client, space: str, *, real: bool) -> None:
         for one in found["items"]:
             if one["metadata"].get("finalizers"):
                 body: Json = {"metadata": {"finalizers": None}}
-                await client.patch(resource, space, one["metadata"]["name"], body)
+                await client.patch_raw(resource, space, one["metadata"]["name"], body)
         options = json.dumps({"gracePeriodSeconds": 0}).encode()
         await client.transport.send(Request("DELETE", path, body=options))
     for one in await _names_of(client, PRIORITIES):

@@ -99,8 +99,9 @@ class ClusterAccounting:
             files = [one for one in files if one["kind"] != "Secret"]
         await self._objects.apply(obj, self._events, [*files, inspected.apply()])
         if inspected.keeps_pods:
+            # The original's slurmdbd has its database, whatever becomes of the objects of it.
             pods = self._clusters.pods(obj, render.COMPONENT)
-            return [workload(render.CONTAINER, 1, pods, images), *own]
+            return [workload(render.CONTAINER, 1, pods, images)]
         pods = self._clusters.pods(obj, render.COMPONENT)
         runs = workload(render.CONTAINER, 1, pods, images)
         if not render.has_own_entrypoint(declared) or self._clusters.is_resting(obj):
@@ -122,8 +123,7 @@ class ClusterAccounting:
                 await self._embedded.remove(obj, name)
             if not (declared.enabled and declared.has_mariadb_operator):
                 return []
-            in_force = self._clusters.slurmdbd_in_force(obj)
-            found = await self._operated.reconcile(obj, cluster, in_force=in_force)
+            found = await self._operated.reconcile(obj, cluster)
             return [found] if found is not None else []
         key = SecretKeySelector(name=names.jwt_secret(cluster.name), key=names.JWT_KEY)
         salt = self._secrets.value(cluster.namespace, key) or b""

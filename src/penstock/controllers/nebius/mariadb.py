@@ -48,17 +48,14 @@ class OperatedDatabases:
         """The password that the MariaDB names; None while there is no MariaDB."""
         return render.password_ref(self._live(obj).get("MariaDB"))
 
-    async def reconcile(
-        self, obj: SlurmCluster, cluster: ClusterInputs, *, in_force: bool
-    ) -> Finding | None:
+    async def reconcile(self, obj: SlurmCluster, cluster: ClusterInputs) -> Finding | None:
         """Make MariaDB and Grant; a finding while one of them is not ready.
 
         What keeps them from being written is a finding as well: slurmctld does not wait for it.
-        `in_force` is whether slurmctld has a slurmdbd, which keeps its database without them.
         """
         if why := self._caches.databases_absent:
             self._states.of(obj).requeue_s = ABSENT_S
-            return _not_installed(why, in_force=in_force)
+            return _not_installed(why)
         accounting = cluster.spec.slurm_nodes.accounting
         live, operated = self._live(obj), accounting.mariadb_operator
         try:
@@ -96,16 +93,11 @@ class OperatedDatabases:
         return {kind: found.spec for kind, cache in every if (found := cache.get(key)) is not None}
 
 
-def _not_installed(why: str, *, in_force: bool) -> Finding:
-    absent = (
-        "spec.slurmNodes.accounting.mariadbOperator: there are no kinds of mariadb-operator "
-        f"({why})"
-    )
-    if in_force:
-        return Finding(True, "DatabaseNotServed", f"{absent}; slurmdbd keeps the database it has")
+def _not_installed(why: str) -> Finding:
     return Finding(
         False,
         "DatabaseNotServed",
-        f"{absent}, so jobs run without records. Install mariadb-operator, or enable embeddedDB, "
-        "or externalDB with the address of a MariaDB or MySQL",
+        "spec.slurmNodes.accounting.mariadbOperator: there are no kinds of mariadb-operator "
+        f"({why}), so jobs run without records. Install mariadb-operator, or enable embeddedDB, or "
+        "externalDB with the address of a MariaDB or MySQL",
     )
