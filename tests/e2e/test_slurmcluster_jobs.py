@@ -114,7 +114,8 @@ def test_a_plain_srun_runs_with_the_mpi_plug_in_that_the_image_has(
     )
     said = cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 -l cat /etc/os-release")
     assert said.count("trixie") >= 2
-    assert "no plug-in mpi_pmix.so" in cluster.condition("Ready")
+    reason = "no plug-in mpi_pmix.so"
+    eventually("the reason is told", lambda: reason in cluster.condition("Ready"))
 
 
 def test_ranks_on_two_nodes_find_each_other_by_the_names_of_the_job(
