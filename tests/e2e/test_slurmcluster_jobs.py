@@ -60,6 +60,12 @@ class Jailed:
         """Output of a command of the user on the login."""
         return self._client()(command, stdin)
 
+    def terminal(self, command: str) -> str:
+        """The same on a terminal."""
+        client = self._client()
+        client.command.insert(1, "-tt")
+        return client(command)
+
     def _client(self) -> Ssh:
         service = f"{NAME}-login-svc"
         target = BuiltIn(self.site.node.name)
@@ -196,7 +202,7 @@ def test_a_researchers_day(jailed: Jailed, cluster: SlurmClusterSite, tmp_path: 
     active = "jobacct_gather/linux"
     eventually("it gathers", lambda: active in cluster.scontrol("show", "config"))
     shell = f"srun --quiet --pty --ntasks=1 {SMALL} bash -c 'hostname; tty'"
-    said = jailed.ssh(f'script -qec "{shell}" /dev/null').split()
+    said = jailed.terminal(shell).split()
     assert (said[0].startswith("worker-"), said[1].startswith("/dev/pts/")) == (True, True), said
     jailed.ssh("mkdir results; head -c 5000000 /dev/urandom >results/data")
     jailed.ssh("cat >array_job.sh", ARRAY)
