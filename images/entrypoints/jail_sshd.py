@@ -30,7 +30,7 @@ KEPT = (
     *("chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap"),
     *("net_bind_service", "audit_write", "setfcap", "sys_chroot"),
 )
-"""Those of a step in the jail (images/jail/chroot/enter.c), and SYS_CHROOT."""
+"""Those of a step in the jail (images/jail/chroot/capabilities.c), and SYS_CHROOT."""
 
 
 def command(config: Path, options: Sequence[str]) -> list[str]:

@@ -60,6 +60,12 @@ class Jailed:
         """Output of a command of the user on the login."""
         return self._client()(command, stdin)
 
+    def terminal(self, command: str) -> str:
+        """The same on a terminal."""
+        client = self._client()
+        client.command.insert(1, "-tt")
+        return client(command)
+
     def _client(self) -> Ssh:
         service = f"{NAME}-login-svc"
         target = BuiltIn(self.site.node.name)
@@ -114,7 +120,8 @@ def test_a_plain_srun_runs_with_the_mpi_plug_in_that_the_image_has(
     )
     said = cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 -l cat /etc/os-release")
     assert said.count("trixie") >= 2
-    assert "no plug-in mpi_pmix.so" in cluster.condition("Ready")
+    reason = "no plug-in mpi_pmix.so"
+    eventually("the reason is told", lambda: reason in cluster.condition("Ready"))
 
 
 def test_ranks_on_two_nodes_find_each_other_by_the_names_of_the_job(
@@ -195,7 +202,7 @@ def test_a_researchers_day(jailed: Jailed, cluster: SlurmClusterSite, tmp_path: 
     active = "jobacct_gather/linux"
     eventually("it gathers", lambda: active in cluster.scontrol("show", "config"))
     shell = f"srun --quiet --pty --ntasks=1 {SMALL} bash -c 'hostname; tty'"
-    said = jailed.ssh(f'script -qec "{shell}" /dev/null').split()
+    said = jailed.terminal(shell).split()
     assert (said[0].startswith("worker-"), said[1].startswith("/dev/pts/")) == (True, True), said
     jailed.ssh("mkdir results; head -c 5000000 /dev/urandom >results/data")
     jailed.ssh("cat >array_job.sh", ARRAY)

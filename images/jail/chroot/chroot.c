@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arguments.h"
+#include "capabilities.h"
 #include "enter.h"
 #include "job_mounts.h"
 #include "reaper.h"

@@ -1,4 +1,4 @@
-/* Mounts and capabilities of a step. Each function returns 0, or -1 with the reason. */
+/* Mounts of a step. Each function returns 0, or -1 with the reason. */
 #ifndef CHROOT_ENTER_H
 #define CHROOT_ENTER_H
 
@@ -38,8 +38,5 @@ int protect_kernel(struct failure *failure);
 
 /* The same for one task, in a mount namespace of its own; the effective uid may be a user's. */
 int protect_tasks(struct failure *failure);
-
-/* Limit what any program that the thread starts can have as capabilities. */
-int limit_capabilities(struct failure *failure);
 
 #endif

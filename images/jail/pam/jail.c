@@ -8,7 +8,7 @@
 #include <security/pam_modules.h>
 #include <syslog.h>
 
-#include "enter.h"
+#include "capabilities.h"
 
 /* Called before sshd forks the process of the session. */
 PAM_EXTERN __attribute__((visibility("default"))) int pam_sm_open_session(pam_handle_t *handle, int flags, int count, const char **words)

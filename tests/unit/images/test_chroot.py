@@ -12,7 +12,7 @@ from penstock.local.recipes import IMAGES
 
 SOURCE = IMAGES / "jail/chroot"
 CASES = Path(__file__).parents[2] / "fixtures/jail/chroot_cases.c"
-MODULES = ("arguments.c", "enter.c", "failure.c", "job_mounts.c", "reaper.c")
+MODULES = ("arguments.c", "capabilities.c", "enter.c", "failure.c", "job_mounts.c", "reaper.c")
 WRAPPED = (
     *("access", "chdir", "chroot", "close", "fchdir", "fchmod", "fchown", "fstat", "mkdirat"),
     *("mount", "mount_setattr", "move_mount", "open", "open_tree", "pipe2"),
