@@ -9,6 +9,7 @@ from fault_plans.api_names import CLUSTER, OF_NEBIUS
 from fault_plans.nebius_world import NebiusWorld
 from fault_plans.promises.final_state import condition
 from fault_plans.specs import DATABASE
+from fault_plans.world import SPACE
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.decide.accounting.registration import REGISTERED
@@ -27,6 +28,13 @@ def missing(world: NebiusWorld, space: str, cluster: Json) -> Iterator[str]:
     if not declared["enabled"]:
         yield from _off(world, space, statuses)
         return
+    if not world.machines.runs(space, "slurmdbd"):
+        yield f"slurmdbd of {space} does not run"
+    if world.layout.left and space == SPACE:
+        # Its files and its database stay those of soperator.
+        if statuses.get(_AVAILABLE) != "True":
+            yield f"the SlurmCluster of {space} reports of its accounting {every}"
+        return
     conf = _value(world, space, names.slurmdbd_configs(CLUSTER), "slurmdbd.conf").splitlines()
     password = _value(world, space, DATABASE, "password")
     if f"StoragePass={password}" not in conf:
@@ -34,8 +42,6 @@ def missing(world: NebiusWorld, space: str, cluster: Json) -> Iterator[str]:
     timeout = declared.get("slurmdbdConfig", {}).get("tcpTimeout", 2)
     if f"TCPTimeout={timeout}" not in conf:
         yield f"slurmdbd.conf of {space} has another TCPTimeout than {timeout}"
-    if not world.machines.runs(space, "slurmdbd"):
-        yield f"slurmdbd of {space} does not run"
     text = slurm_conf(_startup(world, space)).splitlines()
     host = f"{names.service(CLUSTER, 'accounting')}.{space}"
     if f"AccountingStorageHost={host}" not in text:
