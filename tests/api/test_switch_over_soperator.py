@@ -63,7 +63,8 @@ async def test_a_real_api_server_lets_all_of_it_be_taken_over_without_a_restart(
             if "penstock" in managers(one):
                 assert MANAGER not in managers(one)
         for pod in await found.all(PODS):
-            if pod["metadata"]["name"].startswith("worker"):
+            name = pod["metadata"]["name"]
+            if name.startswith("worker") and name in found.pods:
                 revision = pod["metadata"]["annotations"][marks.ADOPTED_REVISION]
                 assert revision.startswith(pod["metadata"]["name"].rpartition("-")[0])
         # Another process knows nothing but what is written.

@@ -224,16 +224,18 @@ async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGener
 
 @asynccontextmanager
 async def _removed(node: Node, space: str, *, real: bool) -> AsyncGenerator[None]:
-    """Nothing of the namespace stays: others use that name, and no operator takes finalizers off.
+    """Nothing of the namespace is there before or after: others use that name.
 
-    Without `real` controllers nobody ends a namespace that is deleted.
+    No operator takes finalizers off, and without `real` controllers nobody ends a namespace.
     """
+    transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
+    client = Client(transport)
     try:
+        await _remove(client, space, real=real)
         yield
     finally:
-        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
         try:
-            await _remove(Client(transport), space, real=real)
+            await _remove(client, space, real=real)
         finally:
             await transport.close()
 
@@ -245,11 +247,15 @@ async def _names_of(client: Client, resource: Resource[Any], space: str = "") ->
 
 
 async def _remove(client: Client, space: str, *, real: bool) -> None:
+    home = f"/api/v1/namespaces/{space}"
+    deleted = await client.transport.send(Request("DELETE", home))
+    if deleted.status == HTTPStatus.NOT_FOUND:
+        return
     every: tuple[Resource[Any], ...] = (*OWN, STATEFUL_SETS, REVISIONS, PODS)
     for resource in every:
         path = resource.path(space)
         found = json.loads((await client.transport.send(Request("GET", path))).body)
-        for one in found["items"]:
+        for one in found.get("items", ()):
             if one["metadata"].get("finalizers"):
                 body: Json = {"metadata": {"finalizers": None}}
                 await client.patch_raw(resource, space, one["metadata"]["name"], body)
@@ -258,14 +264,13 @@ async def _remove(client: Client, space: str, *, real: bool) -> None:
     for one in await _names_of(client, PRIORITIES):
         if one.startswith(space):
             await client.delete(PRIORITIES, "", one)
-    path = f"/api/v1/namespaces/{space}"
     if not real:
-        live = (await client.transport.send(Request("GET", path))).body
+        live = (await client.transport.send(Request("GET", home))).body
         ended = json.dumps({**json.loads(live), "spec": {"finalizers": []}}).encode()
-        await client.transport.send(Request("PUT", f"{path}/finalize", body=ended))
+        await client.transport.send(Request("PUT", f"{home}/finalize", body=ended))
     async with asyncio.timeout(60):
         while True:
-            if (await client.transport.send(Request("GET", path))).status == HTTPStatus.NOT_FOUND:
+            if (await client.transport.send(Request("GET", home))).status == HTTPStatus.NOT_FOUND:
                 return
             await asyncio.sleep(0.05)
 
