@@ -6,22 +6,33 @@ wait for a Kubernetes node, as no image of soperator is there.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator
+
 import pytest
 
 from penstock.api.kubernetes.kinds import PODS, STATEFUL_SETS
 from penstock.controllers.runtime.apis import NEBIUS
 from penstock.controllers.runtime.settings import Settings
+from penstock.local.components import Size
 from penstock.local.node import Node
 from support.soperator_site import left_by
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
+@pytest.fixture(scope="module")
+def node() -> Generator[Node]:
+    """One of its own: no operator runs there, which would take the objects over at once."""
+    with Node(f"test-left-{os.getpid()}") as made:
+        yield made.up(Size.NODE)
+
+
 @pytest.mark.parametrize("version", ["1.23", "5.0"])
 async def test_real_controllers_orphan_and_adopt_the_pods_and_replace_none(
-    kube_node: Node, version: str
+    node: Node, version: str
 ) -> None:
-    async with left_by(kube_node, version, real=True) as found:
+    async with left_by(node, version, real=True) as found:
 
         async def adopted() -> bool:
             """Whether the StatefulSet controller reports the pods that it has adopted."""
