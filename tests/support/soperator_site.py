@@ -292,7 +292,8 @@ async def _make(
         started: Json = {}
         if real:
             # The Job's own controller counts its pod, and a Job that has ended has none.
-            started = {"startTime": await _started(found, name), "active": 0, "ready": 0}
+            at = await _started(found, name)
+            started = {"startTime": at, "completionTime": at, "active": 0, "ready": 0}
         status: Json = {"status": {**one["status"], **started}}
         await soperator.patch(resource, space, name, status, subresource="status")
 
