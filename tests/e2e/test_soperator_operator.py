@@ -275,5 +275,7 @@ def test_both_clusters_run_jobs_and_one_does_not_notice_that_the_other_goes(
     worker = next(one for one in ("worker-0", "worker-1") if slurmcluster.nodes()[one] != "idle")
     assert slurmcluster.nodes()[worker] in {"mix", "alloc"}
     slurmcluster.run("login-0", "sshd", f"chroot /mnt/jail scancel {job}")
+    # Of two workers the one with a job would stay.
+    slurmcluster.until_idle(2)
     jailed.upgrade(values, "slurm-cluster", "--set", "slurmNodes.worker.size=1")
     slurmcluster.until_idle(1)
