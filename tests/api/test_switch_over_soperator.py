@@ -71,6 +71,6 @@ async def test_a_real_api_server_lets_all_of_it_be_taken_over_without_a_restart(
         async with lab_.operator(settings=settings) as running:
             await lab_.calm(5)
             # The status follows what Slurm answers, and the simulated one lists no nodes here.
-            told = ("/events", "/status")
-            assert [one for one in running.writes if not any(x in one for x in told)] == []
+            others = ("/events", "/status")
+            assert [one for one in running.writes if not any(x in one for x in others)] == []
         assert found.pods.items() <= (await found.uids()).items()

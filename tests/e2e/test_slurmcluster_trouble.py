@@ -452,7 +452,7 @@ def test_each_pod_is_described_with_its_containers_and_without_a_repeated_warnin
     events = json.loads(trouble.cluster.kubectl("get", "events", "-o", "json"))["items"]
     ours = [one for one in events if one["reportingComponent"].startswith("penstock")]
     assert ours
-    # The tests before change files and keys many times: those lines tell each change.
+    # The tests before change files and keys many times, and those lines report each change.
     often = {
         one["message"]: one["series"]["count"]
         for one in ours
