@@ -98,12 +98,11 @@ class ClusterAccounting:
             # Its pod reads its file when it starts, by the user of its own image.
             files = [one for one in files if one["kind"] != "Secret"]
         await self._objects.apply(obj, self._events, [*files, inspected.apply()])
-        if inspected.keeps_pods:
-            # The original's slurmdbd has its database, whatever becomes of the objects of it.
-            pods = self._clusters.pods(obj, render.COMPONENT)
-            return [workload(render.CONTAINER, 1, pods, images)]
         pods = self._clusters.pods(obj, render.COMPONENT)
         runs = workload(render.CONTAINER, 1, pods, images)
+        if inspected.keeps_pods:
+            # The original's slurmdbd has its database, whatever becomes of the objects of it.
+            return [runs]
         if not render.has_own_entrypoint(declared) or self._clusters.is_resting(obj):
             return [runs, *own]
         pod = next((one for one in pods if not one.metadata.deleting), None)

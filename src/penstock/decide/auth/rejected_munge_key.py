@@ -62,20 +62,20 @@ def finding(
 ) -> Finding:
     """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
     pod = rejected.pod
-    told = (
+    message = (
         f"authentication failed: the munge key of {pod} is not that of slurmctld "
         f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
     )
     if own is None:
-        told += f", {pod} has one that is from no Secret: have it mount that one"
+        message += f", {pod} has one that is from no Secret: have it mount that one"
     elif own == wanted:
-        told += (
+        message += (
             f", and so has {pod}: the Secret was changed after one of them had read it, and pods "
             f"read it when they start. Delete pod {pod} if the Secret has slurmctld's key"
         )
     else:
-        told += (
+        message += (
             f", {pod} has key {own.key} of Secret {own.name}: put the same key into both, then "
             f"delete pod {pod}"
         )
-    return Finding(False, "KeyDiffers", told)
+    return Finding(False, "KeyDiffers", message)

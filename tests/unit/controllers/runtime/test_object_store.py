@@ -44,6 +44,20 @@ class Stage:
         self._caches.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
 
 
+def updated_ports(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ports of the Services that are updated from now on, each to version 5."""
+    made: list[int] = []
+
+    async def update(
+        _: Applier, __: Resource[Any], asked: Json, live: Json | None, **___: Any
+    ) -> Applied:
+        made.append(asked["spec"]["port"])
+        return Applied("updated", {"metadata": {"resourceVersion": "5"}}, ("spec.port",))
+
+    monkeypatch.setattr(Applier, "ensure", update)
+    return made
+
+
 async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_two_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -71,15 +85,7 @@ async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_tw
 async def test_an_update_that_the_cache_does_not_show_yet_is_not_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[int] = []
-
-    async def update(
-        _: Applier, __: Resource[Any], asked: Json, live: Json | None, **___: Any
-    ) -> Applied:
-        made.append(asked["spec"]["port"])
-        return Applied("updated", {"metadata": {"resourceVersion": "5"}}, ("spec.port",))
-
-    monkeypatch.setattr(Applier, "ensure", update)
+    made = updated_ports(monkeypatch)
     stage = Stage()
     stage.seen("3")
     await stage.ensure([manifest(81)])
@@ -95,15 +101,7 @@ async def test_an_update_that_the_cache_does_not_show_yet_is_not_made_again(
 async def test_an_object_that_the_cache_did_not_show_when_it_was_updated_is_made_again_once_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[int] = []
-
-    async def update(
-        _: Applier, __: Resource[Any], asked: Json, live: Json | None, **___: Any
-    ) -> Applied:
-        made.append(asked["spec"]["port"])
-        return Applied("updated", {"metadata": {"resourceVersion": "5"}}, ("spec.port",))
-
-    monkeypatch.setattr(Applier, "ensure", update)
+    made = updated_ports(monkeypatch)
     stage = Stage()
     # First the watch is late, then it has shown the deletion: the cache has none either time.
     await stage.ensure([manifest()])
