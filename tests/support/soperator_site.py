@@ -254,8 +254,11 @@ async def _remove(client: Client, space: str, *, real: bool) -> None:
     every: tuple[Resource[Any], ...] = (*OWN, STATEFUL_SETS, REVISIONS, PODS)
     for resource in every:
         path = resource.path(space)
-        found = json.loads((await client.transport.send(Request("GET", path))).body)
-        for one in found.get("items", ()):
+        listed = await client.transport.send(Request("GET", path))
+        if listed.status == HTTPStatus.NOT_FOUND:
+            # Its kind is not served yet, or no more.
+            continue
+        for one in json.loads(listed.body).get("items", ()):
             if one["metadata"].get("finalizers"):
                 body: Json = {"metadata": {"finalizers": None}}
                 await client.patch_raw(resource, space, one["metadata"]["name"], body)
