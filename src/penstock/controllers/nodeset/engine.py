@@ -95,7 +95,7 @@ class WorkerSetEngine:
         connection = source.connection()
         needs = maintenance.needs_reservations(workers)
         self._connections.need_reservations(meta.uid, needs=needs, of=connection)
-        if source.is_cluster_ready and _is_first_answer_missing(workers, connection):
+        if source.is_cluster_ready and self._is_first_answer_missing(workers, connection):
             # A new process would report Slurm as silent, and take that back a moment later.
             return Outcome(requeue_after=SOON_S)
         if await self._rollbacks.run(source):
@@ -144,6 +144,23 @@ class WorkerSetEngine:
     def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if (one := gone(old, new)) is not None:
             self._connections.need_reservations(one.metadata.uid, needs=False)
+
+    def _is_first_answer_missing(
+        self, workers: WorkerSet, connection: SlurmConnection | None
+    ) -> bool:
+        """Whether its status has what an earlier process saw in Slurm, and this one saw nothing.
+
+        Workers that never reached Slurm start without it: slurmd waits for slurmctld.
+        """
+        last = workers.last
+        if not last.observed_generation:
+            return False
+        seen = last.slurm_idle or last.slurm_allocated or last.slurm_down or last.slurm_drain
+        if not seen and not any(pod.ready for pod in self._caches.pods_of.get(owner_of(workers))):
+            return False
+        if connection is None or not connection.has_answered:
+            return True
+        return maintenance.needs_reservations(workers) and not connection.reservations.has_answered
 
     async def _drift_findings(
         self, source: WorkerSource, view: WorkerSetView, connection: SlurmConnection | None
@@ -230,15 +247,6 @@ def _is_active(source: WorkerSource) -> bool:
     """Whether objects and Slurm follow the spec, beyond the pods that exist."""
     deleting = source.workers.metadata.deleting
     return source.is_cluster_ready and not deleting and not source.problems
-
-
-def _is_first_answer_missing(workers: WorkerSet, connection: SlurmConnection | None) -> bool:
-    """Whether its status is of a process that had an answer of Slurm, and this one has none."""
-    if not workers.last.observed_generation:
-        return False
-    if connection is None or not connection.has_answered:
-        return True
-    return maintenance.needs_reservations(workers) and not connection.reservations.has_answered
 
 
 def _no_reservations(connection: SlurmConnection | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from fault_plans import nebius_specs as specs
+from penstock.simulation.faults import Fault
 from unit.controllers.nebius.lab import CLUSTERS, CORE, OLDER, SPACE, Lab, played
 
 KEYS = f"{CORE}/secrets/{specs.HOST_KEYS}"
@@ -30,6 +31,21 @@ def test_workers_have_plain_names_and_their_counts_are_in_the_status() -> None:
         assert sorted(lab.world.slurm.ctld.nodes) == ["worker-0", "worker-1"]
 
     played(play, OLDER)
+
+
+def test_first_workers_start_though_slurm_has_not_answered_a_new_process() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        await lab.world.crash(lab.world.processes[-1])
+        lab.world.slurm_fault(Fault.HANG, SPACE)
+        lab.world.operator()
+        lab.world.scale(2)
+        # Before its first question is given up.
+        await lab.until(lambda: lab.pods("worker-") == ["worker-0", "worker-1"], 3)
+        lab.world.slurm_fault(Fault.NONE, SPACE)
+        await lab.available()
+
+    played(play, OLDER, replicas=0)
 
 
 def test_scale_in_waits_for_the_job_of_the_worker_that_goes() -> None:
