@@ -124,6 +124,9 @@ class Releases:
         if reported:
             kept = known.mpi if known.image == image else ()
             known = replace(known, image=image, version=reported, mpi=mpi or kept)
+        elif mpi:
+            # They are reported first: a slurmctld that starts now reads files that name one of them.
+            known = replace(known, mpi=mpi)
         if serves:
             found = known.version if known.image == image else str(of_image(image) or "")
             known = replace(known, state=found)

@@ -158,7 +158,8 @@ class ConfigTransaction:
             state.release, state.mpi = (pod.metadata.uid, acks.release), acks.mpi
 
     def _knows(self, obj: KubeObject, pod: Pod) -> bool:
-        return self._states.of(obj).release[0] == pod.metadata.uid
+        uid, found = self._states.of(obj).release
+        return uid == pod.metadata.uid and bool(found)
 
     async def deliver(
         self,

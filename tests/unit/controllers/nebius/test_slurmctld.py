@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api.nebius import names
 from penstock.render.config.content import content_hash
-from penstock.simulation.slurm.reconfigure import REBINDS
+from penstock.simulation.slurm.reconfigure import REBINDS, Sidecar
 from unit.controllers.nebius.lab import OLDER, SHAPES, SPACE, Lab, played
 
 STARTUP = names.slurm_configs("slurm")
@@ -113,3 +113,21 @@ def test_status_has_the_release_of_slurmctlds_image() -> None:
         assert (status["slurmVersion"], status["slurmImage"]) == ("26.05.5", "slurmctld:26.05-1")
 
     played(play)
+
+
+def reports_mpi(sidecar: Sidecar) -> None:
+    sidecar.lines.append("penstock: mpi pmi2")
+
+
+def test_mpi_plugins_are_in_the_files_though_the_release_is_not_reported_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Sidecar, "_log_release", reports_mpi)
+
+    async def play(lab: Lab) -> None:
+        await lab.until(lambda: lab.cluster.get("status", {}).get("mpiPlugins") == ["pmi2"])
+        await lab.until(lambda: "MpiDefault=pmi2" in "".join(data(lab, STARTUP).values()))
+        assert lab.cluster["status"].get("slurmVersion", "") == ""
+        await lab.available()
+
+    played(play, OLDER)
