@@ -515,7 +515,7 @@ def test_an_added_claim_template_reaches_a_login_by_its_conditions_advice(
     eventually("it is replaced", lambda: runs_again(cluster, "login-0", before), 120)
     eventually("it is mounted", lambda: cluster.run("login-0", "sshd", mounted).strip() == "1", 60)
     eventually("all is well", lambda: cluster.status("Ready") == "True", 60)
-    cluster.run("login-0", "sshd", "chroot /mnt/jail srun hostname")
+    cluster.run("login-0", "sshd", "timeout 120 chroot /mnt/jail srun -v hostname")
 
 
 def test_each_object_of_the_operator_comes_back_when_it_is_deleted(
@@ -528,7 +528,10 @@ def test_each_object_of_the_operator_comes_back_when_it_is_deleted(
     cluster.kubectl("delete", "--cascade=orphan", "--wait=false", *before)
     eventually("all are back", lambda: is_made_again(before, owned(cluster, uid)), 90)
     eventually("all is well", lambda: cluster.status("Ready") == "True", 90)
-    cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 hostname")
+    # kube-proxy may take a while for the endpoints of new Services.
+    ask = "chroot /mnt/jail scontrol ping | grep -c UP || true"
+    eventually("slurmctld is found", lambda: cluster.run("login-0", "sshd", ask).strip() == "1", 60)
+    cluster.run("login-0", "sshd", "timeout 120 chroot /mnt/jail srun -v -N2 hostname")
 
 
 def draining(cluster: SlurmClusterSite) -> str:
