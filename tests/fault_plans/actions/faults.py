@@ -196,7 +196,7 @@ async def restart_slurmctld(world: World, seconds: float, lost: str, which: int)
     await asyncio.sleep(seconds)
     since = world.true_time() - seconds - 10.0
     if world.machines.slurmctld_returns(space):
-        slurm.died()
+        slurm.loses_unsaved()
         world.machines.mounts.reread(space)
         slurm.start(lost=lambda node: lost == "all" or (lost == "fresh" and node.started >= since))
 

@@ -260,9 +260,10 @@ def limit(world: World, minutes: int, which: int) -> None:
 
 
 def reconfigure(world: World, which: int) -> None:
-    """`scontrol reconfigure`."""
+    """`scontrol reconfigure`: as after a restart, slurmctld has what its file has."""
     space = world.space(which)
     if world.slurms[space].up:
+        world.slurms[space].loses_unsaved()
         world.machines.mounts.reread(space)
 
 

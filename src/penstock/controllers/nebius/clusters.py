@@ -52,7 +52,7 @@ class NebiusClusters:
             prefix=self.prefix(cluster),
             node_sets=self.node_sets(cluster),
             cluster_domain=self._cluster_domain,
-            slurmdbd=slurmdbd_in(self.published(cluster)),
+            slurmdbd=self.slurmdbd(cluster),
             scaled_down=self.is_resting(cluster) and not self.worker_pods(cluster),
             has_user_namespaces=self.has_user_namespaces(),
         )
@@ -120,7 +120,7 @@ class NebiusClusters:
             mpi_plugins=self.mpi_plugins(cluster),
             accounting=accounting_link(cluster) if self.has_slurmdbd(cluster) else None,
             has_database=self.has_database(cluster),
-            published=self.published(cluster),
+            published=self.kept_files(cluster),
             in_effect=overrides.sent or self.partitions_in_effect(cluster),
             freed=overrides.freed,
             rejected_partitions=overrides.kept,
@@ -145,10 +145,17 @@ class NebiusClusters:
         A slurmctld with state starts without it, unless slurm.conf names TRES that are new.
         """
         if not self.served(cluster) or "AccountingStorageTRES=" in resolved(
-            self.published(cluster)
+            self.kept_files(cluster)
         ):
             return True
         return any(pod.ready for pod in self.pods(cluster, "accounting"))
+
+    def slurmdbd(self, cluster: SlurmCluster) -> str:
+        """Host and port of slurmdbd in the files in force; before the first ones, in the declared.
+
+        The first files are the declared ones, and slurmrestd is created right after them.
+        """
+        return slurmdbd_in(self.kept_files(cluster) or files(self.declared(cluster)))
 
     def slurmdbd_in_force(self, cluster: SlurmCluster) -> bool:
         """Whether the files in force name slurmdbd."""

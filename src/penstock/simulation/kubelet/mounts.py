@@ -90,7 +90,7 @@ class Mounts:
         life.sidecar = Sidecar(
             mounted(pod, ETC, self._data(space)) if jail is None else jail.present(),
             taken=lambda files: self.taken[space].add(_conf(files)),
-            has=lambda files: self.served[space].add(_conf(files)),
+            has=lambda files: self._has(space, files),
             reads=lambda files: self._read(space, files),
             up=lambda: slurm.up,
             release=release(pod),
@@ -176,6 +176,11 @@ class Mounts:
                 self._lifecycles.later(
                     life, self._pace.register, lambda k=key, u=life.uid: self._register(k, u)
                 )
+
+    def _has(self, space: str, files: Files) -> None:
+        """Files came of which slurmctld has all without reading them."""
+        self.served[space].add(_conf(files))
+        self._slurms[space].ctld.has(_conf(files))
 
     def _rekeyed(self, change: Change) -> None:
         """A key ring changed: kubelets show it in their full pass, if not sooner."""

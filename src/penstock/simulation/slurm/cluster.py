@@ -325,11 +325,15 @@ class SimulatedSlurm:
         """Slurmctld ends. The jobs run on."""
         self.up = False
 
-    def died(self) -> None:
-        """It ended by itself: jobs of a partition that it has and its file lacks are lost."""
+    def loses_unsaved(self) -> None:
+        """Slurmctld reads its file, and the operator is not the cause: some jobs are lost.
+
+        These are jobs of partitions that requests made and whose file is still on its way. A
+        partition that its folder had once keeps its jobs. Source: docs/partitions.md.
+        """
         for job in self.ctld.jobs.values():
-            unsaved = job.partition and self.ctld.in_file.isdisjoint(job.partition.split(","))
-            if job.state & UNFINISHED and unsaved:
+            named = self.ctld.partitions.keys() & set(job.partition.split(","))
+            if job.state & UNFINISHED and named and named.isdisjoint(self.ctld.in_file):
                 self.lost_jobs.append(job)
                 self.ctld.finish(job, NODE_FAIL)
 

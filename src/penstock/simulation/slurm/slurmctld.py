@@ -108,7 +108,7 @@ class SimulatedSlurmctld:
         self._sets: dict[str, str] = {}
         """Features by the node set that slurm.conf makes of them."""
         self.in_file: frozenset[str] = frozenset()
-        """Partitions of the last file that it read."""
+        """Partitions of the last file in its folder: it was read, or requests made all of it."""
         self.defunct: list[SimulatedJob] = []
         """Jobs that ended because a file that was read did not have their partition any more."""
         self.reservations: dict[str, dict[str, Any]] = {}
@@ -203,8 +203,12 @@ class SimulatedSlurmctld:
             self.partitions[name] = record
             self._placed[name] = one.keys.get(NODES.lower(), "")
         self._moved = True
-        self.in_file = frozenset(self._partitions)
+        self.has(slurm_conf)
         self._end_defunct(before - self.in_file)
+
+    def has(self, slurm_conf: str) -> None:
+        """A file is in its folder whose partitions it has, by reading it or by requests."""
+        self.in_file = frozenset(partition_lines(slurm_conf))
 
     def _end_defunct(self, gone: frozenset[str]) -> None:
         for job in self.jobs.values():

@@ -284,6 +284,31 @@ async def test_kinds_that_go_take_no_slurmdbd_from_a_cluster_that_works() -> Non
     assert stage.clusters.config(stage.cluster).accounting is not None
 
 
+def test_deleted_files_in_force_take_slurmdbd_from_neither_slurmrestd_nor_the_next_files() -> None:
+    """A plan found that slurmrestd was replaced without slurmdbd, and once more with it."""
+    stage, files = Stage(), published()
+    meta = replace(files.metadata, name=f"{NAME}-slurm-configs-last-known-good")
+    put(stage.caches.config_maps, replace(files, metadata=meta))
+    assert stage.clusters.inputs(stage.cluster).slurmdbd == "h:1"
+    assert stage.clusters.config(stage.cluster).published == files.data
+
+
+def test_the_tres_of_the_last_known_good_files_stay_while_slurmdbd_is_down() -> None:
+    stage, files = Stage(), published()
+    text = f"{(files.data or {})['slurm.conf']}AccountingStorageTRES=gres/gpu\n"
+    meta = replace(files.metadata, name=f"{NAME}-slurm-configs-last-known-good")
+    put(stage.caches.config_maps, replace(files, metadata=meta, data={"slurm.conf": text}))
+    stage.pod("soperator-controller-0", "controller", "slurmctld", {"state": {}}, "True")
+    stage.slurmdbd("False")
+    assert stage.clusters.has_database(stage.cluster)
+
+
+def test_slurmrestd_is_created_with_slurmdbd_before_the_watch_shows_the_first_files() -> None:
+    stage = Stage()
+    host = f"{NAME}-accounting-svc.{SPACE}:6819"
+    assert stage.clusters.inputs(stage.cluster).slurmdbd == host
+
+
 async def test_a_database_of_our_own_is_made_with_a_password_that_stays() -> None:
     """S169, D56."""
     stage = Stage()
