@@ -125,7 +125,7 @@ class Releases:
             kept = known.mpi if known.image == image else ()
             known = replace(known, image=image, version=reported, mpi=mpi or kept)
         elif mpi:
-            # They are reported first: a slurmctld that starts now reads files that name one of them.
+            # They are reported first: files can name one of them before slurmctld reads them.
             known = replace(known, mpi=mpi)
         if serves:
             found = known.version if known.image == image else str(of_image(image) or "")
