@@ -10,8 +10,8 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.nebius.jail_rules import node_set_jail_problem
 from penstock.api.nebius import names
+from penstock.api.nebius.jail_rules import node_set_jail_problem
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector

@@ -1,4 +1,4 @@
-"""A worker with another key than slurmctld, of munge or auth/slurm, and from which Secrets they are.
+"""A worker with another key than slurmctld, of munge or auth/slurm, and the Secrets of both.
 
 slurmd runs all the same, and its pod is ready: only its Slurm node is absent or does not respond.
 """

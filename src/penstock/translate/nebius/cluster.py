@@ -29,6 +29,7 @@ def cluster(declared: SlurmCluster, node_sets: Iterable[NodeSet] = ()) -> Cluste
         host=f"{names.service(meta.name, 'controller')}.{meta.namespace}",
         port=nodes.controller.slurmctld.port or names.SLURMCTLD_PORT,
         slurm_key=names.auth_key(declared),
+        has_munge=declared.spec.has_munge,
         jwt_key=SecretKeySelector(name=names.jwt_secret(meta.name), key=names.JWT_KEY),
         accounting=accounting_link(declared),
         extra_conf=declared.spec.custom_slurm_config,
