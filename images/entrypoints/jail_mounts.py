@@ -91,8 +91,8 @@ def parents(path: str) -> list[str]:
 def plan(moved: Sequence[str], plugins: Sequence[str], auth: str, spool: str) -> list[Mount]:
     """Return the mounts in their order.
 
-    `moved` are the pod's volumes, `plugins` the folders of Slurm's plug-ins, `auth` that of the socket
-    by which clients sign messages, `spool` slurmd's folder (empty in a login).
+    `moved` are the pod's volumes, `plugins` the folders of Slurm's plug-ins, `auth` that of the
+    socket by which clients sign messages, `spool` slurmd's folder (empty in a login).
     """
     own = [*plugins, TREE, *([spool] if spool else [])]
     owned = [path.strip("/") for path in own]
