@@ -88,7 +88,7 @@ def munge_kept(used: str, when: str) -> Json:
     return rule(
         f"{SAME_MUNGE_KEY} || !({used})",
         f"mungeKeyRef is immutable {when}, as all daemons and jobs would have to change at once: "
-        "put a new key into the same Secret, or create another object for the other AuthType",
+        "put a new key into the same Secret instead, or create another object for another AuthType",
     )
 
 

@@ -15,7 +15,14 @@ import pytest
 import yaml
 
 from penstock.render.parts.digest import canonical_json
-from support.nebius_clusters import CURRENT, SHAPES, Rendered, of_shape, with_auth_slurm, without_jail
+from support.nebius_clusters import (
+    CURRENT,
+    SHAPES,
+    Rendered,
+    of_shape,
+    with_auth_slurm,
+    without_jail,
+)
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 
