@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from e2e_kit import manifests
+from e2e_kit import manifests, mariadb
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import VERSION, Cluster
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
+from e2e_kit.slurmcluster_records import ClusterRecords
 from penstock.local.images import build_jail, build_slurm
 from penstock.slurm.auth import jwt
 
@@ -30,6 +31,7 @@ KEY_REF = {"name": "site-munge", "key": "site.key"}
 CLIENT = "client"
 """A pod of no cluster with munged, the clients of Slurm and a slurm.conf of five lines."""
 SMALL = "--mem=1M --cpus-per-task=1"
+STORAGE = {"size": "1Gi"}
 JOB = ("--mem=50", "--immediate=60")
 
 pytestmark = pytest.mark.timeout(900)
@@ -37,7 +39,10 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture(scope="module")
 def images(site: Site) -> dict[str, str]:
-    return give_all(site.node, [*build_jail().values(), build_slurm()["slurm"]])
+    mariadb.load(site.node)
+    of_slurm = build_slurm()
+    more = (of_slurm["slurm"], of_slurm["slurmdbd"])
+    return give_all(site.node, [*build_jail().values(), *more])
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +78,7 @@ def site_key(data: bytes) -> Json:
 
 
 def client(cluster: Cluster, images: dict[str, str]) -> list[Json]:
-    """A pod with munged and Slurm's clients, as a host of the existing cluster has them."""
+    """A pod with munged and Slurm's clients, as a node of the existing cluster has them."""
     conf = (
         f"ClusterName=test\nSlurmctldHost=slurm-controller.{cluster.namespace}\n"
         "SlurmUser=slurm\nAuthType=auth/munge\nCredType=cred/munge\n"
@@ -159,6 +164,20 @@ def test_slurmrestd_of_such_a_cluster_answers_tokens(site: Site, slurm: SlurmClu
     assert nodes == {"worker-0", "worker-1"}
 
 
+def test_slurmdbd_of_such_a_cluster_knows_it(
+    slurm: SlurmClusterSite, images: dict[str, str]
+) -> None:
+    database = {"enabled": True, "image": mariadb.IMAGE, "imagePullPolicy": "Never"}
+    ClusterRecords(slurm, "login-0", images).enable(embeddedDB={**database, "storage": STORAGE})
+    shown = "chroot /mnt/jail sacctmgr -n -P show cluster format=cluster,controlhost || true"
+
+    def registered() -> bool:
+        said = slurm.run("login-0", "sshd", shown)
+        return any(one.partition("|")[0] == NAME and one[-1] != "|" for one in said.split())
+
+    eventually("slurmdbd has the cluster", registered, LONG_S, every=2)
+
+
 def test_a_configuration_reaches_slurmctld_and_the_type_cannot_change(
     site: Site, slurm: SlurmClusterSite
 ) -> None:
@@ -207,10 +226,30 @@ def test_daemons_logins_and_tokens_work_with_the_munge_key_of_the_site(
     assert "mungeKeyRef is immutable" in site.rejected("-n", munge.namespace, *words)
 
 
-def test_a_client_outside_the_cluster_with_the_same_key_runs_jobs(
+def test_slurmdbd_with_the_munge_key_of_the_site_knows_the_cluster(munge: Cluster) -> None:
+    """One with a key of auth/slurm is named first, and corrected in place."""
+    database = {"image": mariadb.IMAGE, "imagePullPolicy": "Never", "storage": STORAGE}
+    jwt_ref = {"name": f"{manifests.NAME}-auth-jwt", "key": "jwt.key"}
+    books = manifests.of("Accounting", "books", jwtKeyRef=jwt_ref, embeddedDatabase=database)
+    books["spec"]["slurmKeyRef"] = {"name": KEY_REF["name"], "key": KEY_REF["key"]}
+    munge.apply(books)
+    munge.patch("controllers", manifests.NAME, {"spec": {"accountingRef": {"name": "books"}}})
+    reports(munge, "AuthTypesDiffer", "Accounting books another or none")
+    munge.patch("accountings", "books", {"spec": {"slurmKeyRef": None, "mungeKeyRef": KEY_REF}})
+    munge.until_ready("accountings", "books", LONG_S)
+
+    def registered() -> bool:
+        shown = "sacctmgr -n -P show cluster format=cluster,controlhost || true"
+        said = munge.run("sh", "-c", shown)
+        return any(one.partition("|")[0] == "test" and one[-1] != "|" for one in said.split())
+
+    eventually("slurmdbd has the cluster", registered, LONG_S, every=2)
+
+
+def test_an_external_client_with_the_same_key_runs_jobs(
     munge: Cluster, images: dict[str, str]
 ) -> None:
-    """S163: a host of the existing munge cluster."""
+    """S163: as in the existing munge cluster."""
     munge.apply(*client(munge, images))
 
     def asked(*command: str) -> list[str]:
@@ -219,6 +258,34 @@ def test_a_client_outside_the_cluster_with_the_same_key_runs_jobs(
     munge.kubectl("wait", "--for=condition=Ready", f"pod/{CLIENT}", "--timeout=120s")
     assert asked("sinfo", "-h", "-o", "%N") == ["compute-0"]
     assert asked("srun", *JOB, "hostname") == ["compute-0"]
+
+
+def test_workers_join_an_existing_munge_cluster_once_their_key_is_right(
+    munge: Cluster, clusters: Callable[[str], Cluster]
+) -> None:
+    """S163: slurmctld is external to the Controller that the workers belong to."""
+    here = clusters("joins")
+    jwt_name, jwt_key = munge.jwt_secret
+    token_key = munge.get("secrets", jwt_name)["data"]
+    outside = {"host": f"slurm-controller.{munge.namespace}", "port": 6817}
+    jwt_ref = {"name": jwt_name, "key": jwt_key}
+    refs = {"mungeKeyRef": KEY_REF, "jwtKeyRef": jwt_ref}
+    spec = {"clusterName": "test", "external": True, "externalConfig": outside, **refs}
+    here.apply(
+        manifests.namespace(here.namespace),
+        {**site_key(b""), "metadata": {"name": jwt_name}, "data": token_key},
+        site_key(b"another key of the right length.."),
+        manifests.of("Controller", manifests.NAME, **spec),
+        manifests.restapi(),
+        manifests.nodeset(1, "burst", partition={"enabled": False}),
+    )
+    reports(here, "AuthenticationFailed", "the munge key that slurmd of burst-0 has")
+    data = munge.get("secrets", KEY_REF["name"])["data"]
+    here.apply({**site_key(b""), "data": data})
+    here.until_ready("controllers", manifests.NAME, LONG_S)
+    eventually("it is idle", lambda: munge.states().get("burst-0") == {"IDLE"}, LONG_S, every=1)
+    here.kubectl("delete", "nodeset", "burst", "--timeout=120s")
+    assert "burst-0" not in munge.states()
 
 
 def test_a_changed_key_locks_the_client_out_until_it_has_it_too(munge: Cluster) -> None:

@@ -140,7 +140,7 @@ def test_a_container_without_root_runs_munged_as_its_own_user(container: Contain
     assert {"--force", f"--key-file={container.key}"} <= set(container.called())
 
 
-def test_a_container_that_cannot_write_its_key_says_where(container: Container) -> None:
+def test_a_container_that_cannot_write_its_key_names_the_folder(container: Container) -> None:
     (container.folder / "file").touch()
     done = container.run(USER_ID="401", MUNGE_KEY_FILE=str(container.folder / "file/munge.key"))
     assert done.returncode == 1

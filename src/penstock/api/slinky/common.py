@@ -87,8 +87,9 @@ def munge_kept(used: str, when: str) -> Json:
     """A rule of a whole object: the munge key comes, goes or changes only before its first use."""
     return rule(
         f"{SAME_MUNGE_KEY} || !({used})",
-        f"mungeKeyRef is immutable {when}, as all daemons and jobs would have to change at once: "
-        "put a new key into the same Secret instead, or create another object for another AuthType",
+        f"mungeKeyRef is immutable {when}, as all daemons and jobs would have to change at once. "
+        "For another key, put a new key into the same Secret instead. For another AuthType, "
+        "create another object",
     )
 
 

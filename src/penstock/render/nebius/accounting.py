@@ -146,7 +146,7 @@ def _slurmdbd(cluster: ClusterInputs, given: NodeContainer) -> Json:
         else (),
         mounts=[
             vol.mount(_CONFIGS, _CONFIGS_PATH, read_only=True),
-            *([vol.munge_socket_mount()] if spec.has_munge else []),
+            *auth.slurmdbd_mounts(spec),
             vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
             vol.mount("spool", conf.SPOOL),
         ],
@@ -175,7 +175,7 @@ def _volumes(cluster: ClusterInputs, given: NodeContainer) -> list[Json]:
     limit: dict[str, Any] = {} if size is None else {"sizeLimit": size}
     return [
         projected(_CONFIGS, _PUBLIC, _sources(cluster)),
-        *(vol.munge_volumes(cluster.name) if cluster.spec.has_munge else []),
+        *auth.slurmdbd_volumes(cluster),
         vol.jwt_key_volume(cluster.name),
         {"name": "spool", "emptyDir": limit},
     ]

@@ -18,11 +18,13 @@ from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.container import variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.munge import munge
+from penstock.render.parts.pod_template import memory
 from penstock.slurm.auth.key_files import SLURM_KEY
 
 _KEY: Final = "slurm-key"
 _KEY_PATH: Final = "/mnt/slurm-key"
 _SOCKET: Final = "auth-socket"
+_RUN: Final = "run"
 _SLURMCTLD: Final = "/run/slurmctld"
 _OWNER_READS: Final = 0o400
 
@@ -61,6 +63,16 @@ def slurmctld_volumes(cluster: ClusterInputs) -> list[Json]:
 def slurmctld_mounts(spec: SlurmClusterSpec) -> list[Json]:
     """Those of slurmctld itself."""
     return mounts(spec) if spec.has_munge else [*mounts(spec), vol.mount(_SOCKET, _SLURMCTLD)]
+
+
+def slurmdbd_volumes(cluster: ClusterInputs) -> list[Json]:
+    """Those of slurmdbd's pod, whose key is among its files."""
+    return volumes(cluster) if cluster.spec.has_munge else [memory(_RUN)]
+
+
+def slurmdbd_mounts(spec: SlurmClusterSpec) -> list[Json]:
+    """Those of slurmdbd, which creates the folder of its socket as its own user."""
+    return mounts(spec) if spec.has_munge else [vol.mount(_RUN, "/run")]
 
 
 def client_mounts(spec: SlurmClusterSpec) -> list[Json]:
