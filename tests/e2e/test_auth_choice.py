@@ -295,6 +295,9 @@ def test_a_changed_key_locks_the_client_out_until_it_has_it_too(munge: Cluster) 
     before = munge.uids()
     key = secrets.token_bytes(64)
     munge.apply(site_key(key))
+    # A kubelet refreshes the files of a pod that is annotated at once, else within two minutes.
+    for pod in munge.pods(""):
+        munge.kubectl("annotate", "pod", pod, "test.penstock.dev/key=changed")
     read = "cat /run/munge-key/own/munge.key | base64 -w 0"
     wanted = base64.b64encode(key).decode()
     pods = [*munge.pods("app.kubernetes.io/name=slurmctld"), "compute-0"]

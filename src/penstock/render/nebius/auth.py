@@ -21,9 +21,9 @@ from penstock.render.nebius.munge import munge
 from penstock.render.parts.pod_template import memory
 from penstock.slurm.auth.key_files import SLURM_KEY
 
-_KEY: Final = "slurm-key"
+_KEY: Final = "slurm-auth-key"
 _KEY_PATH: Final = "/mnt/slurm-key"
-_SOCKET: Final = "auth-socket"
+_SOCKET: Final = "slurm-auth-socket"
 _RUN: Final = "run"
 _SLURMCTLD: Final = "/run/slurmctld"
 _OWNER_READS: Final = 0o400
