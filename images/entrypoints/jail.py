@@ -1,8 +1,9 @@
-"""What a daemon of a SlurmCluster waits for: a filled jail, munge, and Slurm's configuration."""
+"""What a daemon of a SlurmCluster waits for: a filled jail, its key, and Slurm's configuration."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -21,6 +22,12 @@ MARKERS = ("etc/soperator-jail-populated", ".populated")
 MANIFEST = ".penstock-files"
 """Sums of the configuration's files as `sha256sum -- *` prints them; it is written last."""
 SOCKET = "/run/munge/munge.socket.2"
+SLURM_KEY = Path("/mnt/slurm-key/slurm.key")
+"""The key of auth/slurm, in the mount of its Secret."""
+SLURM_KEY_COPY = Path("/run/penstock-auth/slurm.key")
+"""Slurm rejects a key that belongs to neither root nor its user, or that others can read."""
+SLURM_RUN = "/run/slurm"
+"""Where slurmd and sackd serve the socket of auth/slurm."""
 PAUSE_SECONDS = 0.1
 LOG_SECONDS = 10.0
 QUIET_SECONDS = 2.0
@@ -127,10 +134,35 @@ def wait_until_filled() -> None:
     wait_for(f"{JAIL / MARKERS[0]}: the jail is not filled yet", lambda: is_filled(JAIL))
 
 
-def wait_for_munge() -> None:
-    """Wait for munged."""
-    path = munge_socket()
-    wait_for(f"munge at {path}", lambda: is_socket(path))
+def has_munge() -> bool:
+    """Return whether messages are signed with munge, and not by auth/slurm."""
+    return os.environ.get("AUTH_TYPE") != "auth/slurm"
+
+
+def auth_folder() -> str:
+    """Return the folder of the socket that clients in the jail need."""
+    return str(munge_socket().parent) if has_munge() else SLURM_RUN
+
+
+def prepare_auth(user: str = "root") -> None:
+    """Wait for munged; with auth/slurm give the user a copy of the key, where Slurm finds it."""
+    if has_munge():
+        path = munge_socket()
+        wait_for(f"munge at {path}", lambda: is_socket(path))
+        return
+    copy_for(user, SLURM_KEY, SLURM_KEY_COPY)
+    os.environ["SLURM_SACK_KEY"] = str(SLURM_KEY_COPY)
+
+
+def copy_for(user: str, source: Path, target: Path) -> None:
+    """Put a key into place by rename, for one user alone."""
+    target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    new = target.with_name(f"{target.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o400)
+    new.write_bytes(source.read_bytes())
+    shutil.chown(new, user, user)
+    new.replace(target)
 
 
 def wait_for_configuration() -> None:

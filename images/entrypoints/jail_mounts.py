@@ -88,18 +88,18 @@ def parents(path: str) -> list[str]:
     return ["/".join(names[: count + 1]) for count in range(len(names))]
 
 
-def plan(moved: Sequence[str], plugins: Sequence[str], socket: str, spool: str) -> list[Mount]:
+def plan(moved: Sequence[str], plugins: Sequence[str], auth: str, spool: str) -> list[Mount]:
     """Return the mounts in their order.
 
-    `moved` are the pod's volumes, `plugins` the folders of Slurm's plug-ins, `socket` is munged's,
-    `spool` slurmd's folder (empty in a login).
+    `moved` are the pod's volumes, `plugins` the folders of Slurm's plug-ins, `auth` that of the
+    socket by which clients sign messages, `spool` slurmd's folder (empty in a login).
     """
     own = [*plugins, TREE, *([spool] if spool else [])]
     owned = [path.strip("/") for path in own]
     protected: list[str] = []
     for path in ("etc/slurm", *owned):
         protected += [folder for folder in parents(path) if folder not in protected]
-    munge = str(Path(socket.replace("/var/run/", "/run/", 1)).parent)
+    inside = auth.replace("/var/run/", "/run/", 1)
     return [
         *(Mount(path) for path in protected),
         *(Mount(path, f"{UPPER}/{path}", move=True) for path in moved),
@@ -108,7 +108,7 @@ def plan(moved: Sequence[str], plugins: Sequence[str], socket: str, spool: str) 
         Mount("sys", "/sys"),
         Mount("dev", "/dev"),
         Mount("run", kind="tmpfs", options="mode=755,nosuid,nodev"),
-        Mount(munge.strip("/"), str(Path(socket).parent)),
+        Mount(inside.strip("/"), auth),
         *(Mount(path.strip("/"), path) for path in CONTAINERS),
         Mount("tmp", TMP),
         *(Mount(path, f"/{path}", optional=True) for path in FILES),
@@ -252,7 +252,7 @@ def plugin_folders() -> list[str]:
     return [*found[:1], "/usr/lib/slurm"]
 
 
-def complete_here(socket: str, spool: str = "") -> None:
+def complete_here(auth: str, spool: str = "") -> None:
     """Complete the jail of this container, with links to the clients. Raises MountError."""
     Path(TMP).chmod(0o1777)
     for path, mode in CONTAINERS.items():
@@ -260,7 +260,7 @@ def complete_here(socket: str, spool: str = "") -> None:
         Path(path).chmod(mode)
     moved = sub_mounts(mount_points(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
     jail = Jail()
-    jail.complete(plan(moved, plugin_folders(), socket, spool))
+    jail.complete(plan(moved, plugin_folders(), auth, spool))
     jail.link(
         "usr/local/bin", sorted(path.name for path in Path(TREE, "bin").iterdir()), f"{TREE}/bin"
     )

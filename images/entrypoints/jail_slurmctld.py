@@ -2,7 +2,7 @@
 
 slurmctld takes its options from SLURMCTLD_OPTIONS and the container's arguments. Arguments that
 begin with no option are a command in its place, which gets the same user, once the jail is filled
-and munge and the configuration are there: the sidecar `reconfigure`.
+and the key and the configuration are there: the sidecar `reconfigure`.
 """
 
 from __future__ import annotations
@@ -35,30 +35,19 @@ def give_to_slurm(folder: Path) -> None:
                 os.chown(one, folder.stat().st_uid, folder.stat().st_gid, follow_symlinks=False)
 
 
-def copy_key(source: Path, target: Path) -> None:
-    """Put the key of auth/jwt into place, for slurm alone, by rename."""
-    if not source.exists():
-        return
-    new = target.with_name(f"{target.name}.new")
-    new.unlink(missing_ok=True)
-    new.touch(mode=0o400)
-    new.write_bytes(source.read_bytes())
-    shutil.chown(new, USER, USER)
-    new.replace(target)
-
-
 def prepare() -> None:
     """Give slurm its folders and the key."""
     for folder in (Path("/run/slurmctld"), Path("/var/log/slurm"), SPOOL):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         give_to_slurm(folder)
-    copy_key(KEY, KEY_COPY)
+    if KEY.exists():
+        jail.copy_for(USER, KEY, KEY_COPY)
 
 
 def main(arguments: list[str]) -> int:
     """Run slurmctld or a command; return the container's exit status."""
     jail.wait_until_filled()
-    jail.wait_for_munge()
+    jail.prepare_auth(USER)
     jail.wait_for_configuration()
     if arguments and not arguments[0].startswith("-"):
         os.execvp(DROP[0], [*DROP, *arguments])

@@ -49,14 +49,14 @@ def main(arguments: list[str]) -> int:
     jail.wait_until_filled()
     if jail.has_jail():
         try:
-            jail_mounts.complete_here(str(jail.munge_socket()), str(SPOOL))
+            jail_mounts.complete_here(jail.auth_folder(), str(SPOOL))
         except jail_mounts.MountError as error:
             say(f"the jail cannot be completed: {error}")
             return 1
     else:
         jail.use_own_root()
     write_job_mounts(JOB_MOUNTS, os.environ.get(JOB_MOUNTS_VARIABLE, ""))
-    jail.wait_for_munge()
+    jail.prepare_auth()
     jail.wait_for_configuration()
     if not jail.has_jail():
         jail.follow_configuration()

@@ -87,7 +87,8 @@ def covers(found: Any, wanted: Any) -> bool:
 
 
 HA = "slurm high availability (HA) mode requires existing PVC with an access mode of ReadWriteMany"
-NO_KEY = "slurmKeyRef must be set when external is false"
+NO_KEY = "slurmKeyRef or mungeKeyRef must be set when external is false"
+TWO_KEYS = "slurmKeyRef is for auth/slurm and mungeKeyRef for munge: remove one of them"
 NO_JWT = "jwtKeyRef or jwtHs256KeyRef must be set when external is false"
 EXTERNAL = "externalConfig must be set when external is true"
 SCHEDULED = (
@@ -134,6 +135,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Accounting", {"jwtKeyRef": KEY}, NO_KEY),
     ("Accounting", {"slurmKeyRef": KEY}, NO_JWT),
     ("Accounting", {"external": True}, EXTERNAL),
+    ("Controller", {"slurmKeyRef": KEY, "mungeKeyRef": KEY}, TWO_KEYS),
+    ("Accounting", {"slurmKeyRef": KEY, "mungeKeyRef": KEY, "jwtKeyRef": KEY}, TWO_KEYS),
     (
         "Accounting",
         {"slurmKeyRef": KEY, "jwtKeyRef": KEY, "template": {"spec": {"hostNetwork": True}}},
@@ -257,6 +260,16 @@ KEYS: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
     ("Controller", {"jwtKeyRef": KEY}, {"jwtKeyRef": None}, USED, "jwtKeyRef"),
     ("Controller", {**OUTSIDE, "slurmKeyRef": KEY}, {"slurmKeyRef": OTHER_KEY}, WORKS, "slurm"),
     ("Accounting", ACCOUNTING, {"jwtKeyRef": OTHER_KEY}, WORKS, "jwtKeyRef"),
+    ("Controller", {}, {"mungeKeyRef": KEY}, USED, "mungeKeyRef"),
+    ("Controller", {"mungeKeyRef": KEY}, {"mungeKeyRef": OTHER_KEY}, USED, "mungeKeyRef"),
+    ("Controller", {"mungeKeyRef": KEY}, {"mungeKeyRef": None}, USED, "mungeKeyRef"),
+    (
+        "Accounting",
+        {"mungeKeyRef": KEY, "jwtKeyRef": KEY},
+        {"mungeKeyRef": OTHER_KEY},
+        WORKS,
+        "mungeKeyRef",
+    ),
     (
         "Token",
         {"username": "u", "jwtKeyRef": KEY},

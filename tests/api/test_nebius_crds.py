@@ -277,6 +277,24 @@ def test_the_mode_of_a_jail_cannot_change(kubectl: Kubectl, before: str | None, 
     kubectl("delete", "slurmcluster", name, "-n", space, "--wait=false")
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, "auth/slurm"), ("auth/slurm", None)])
+def test_the_type_of_authentication_cannot_change(
+    kubectl: Kubectl, before: str | None, after: str | None
+):
+    """S163: daemons and jobs of both types do not understand each other."""
+    name, space = f"auth-{secrets.token_hex(2)}", "correct-cpu-cluster"
+    changes = {} if before is None else {"spec.authType": before}
+    manifest = nebius.manifest(OLDER, {**changes, "metadata": {"name": name, "namespace": space}})
+    kubectl("apply", "--validate=strict", "-f", "-", manifest=manifest)
+    words = ("patch", "slurmcluster", name, "-n", space, "--type=merge", "-p")
+    done = kubectl.run(*words, json.dumps({"spec": {"authType": after}}))
+    assert done.returncode != 0
+    assert "spec.authType cannot change" in done.stderr
+    assert "create another SlurmCluster" in done.stderr
+    kubectl(*words, json.dumps({"spec": {"authType": before or "auth/munge"}}))
+    kubectl("delete", "slurmcluster", name, "-n", space, "--wait=false")
+
+
 def test_an_unknown_field_is_dropped(kubectl: Kubectl):
     manifest = nebius.manifest(CURRENT, {"spec.slurmConfig.new": 1, "spec.volumeSources.0.new": {}})
     arguments = ("create", "--dry-run=server", "--validate=ignore", "-o", "json", "-f", "-")

@@ -205,6 +205,16 @@ def test_an_external_slurmdbd_needs_keys_that_both_know() -> None:
     assert controller["jwtKeyRef"] == {"name": "slurm-auth-jwt", "key": "jwt.key"}
 
 
+def test_a_munge_key_takes_the_place_of_slurm_key_in_controller_and_accounting() -> None:
+    """S163."""
+    given = {"mungeKey": {"secretRef": {"name": "site"}}, "accounting": {"enabled": True}}
+    found = render(given)
+    for name in ("Controller slurm", "Accounting slurm"):
+        spec = found[name]["spec"]
+        assert spec["mungeKeyRef"] == {"name": "site", "key": "munge.key"}
+        assert "slurmKeyRef" not in spec
+
+
 def test_pvcs_of_workers_are_values() -> None:
     """S050, F20: upstream's chart has no way to say them."""
     given = values("f20-enroot-cache.yaml")

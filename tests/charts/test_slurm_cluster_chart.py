@@ -303,3 +303,10 @@ def test_every_place_of_a_volume_is_checked() -> None:
             in rejection(wrong, chart=CHART)
         )
     assert at(given, ["slurmNodes", "login", "volumes"]) is None
+
+
+def test_the_type_of_authentication_is_a_value() -> None:
+    """S163."""
+    assert "authType" not in cluster(values("seed"))["spec"]
+    found = cluster({**values("seed"), "authType": "auth/slurm"})
+    assert found["spec"]["authType"] == "auth/slurm"

@@ -133,6 +133,9 @@ def _context(leaf: Leaf) -> Json:
                     [{"slurmKey": "slurmKeyRef", "jwtKey": "jwtHs256KeyRef"}[leaf.path[0]]],
                     None,
                 )
+    if leaf.path[0] == "mungeKey":
+        given = put(given, ["mungeKey", "secretRef", "name"], "site")
+        given = put(put(given, ["slurmKey", "secretRef"], {}), ["slurmKeyRef"], None)
     if leaf.path[0] == "jwtHs256KeyRef" or str(leaf) == "jwtKey.create":
         given = put(given, ["jwtKeyRef"], None)
     for of, switch in EXTERNAL.items():

@@ -86,7 +86,9 @@ class Rendered:
         cluster = self.inputs.cluster
         keys = {name: "key" for file in FILES for name in (file, f"{file}.pub")}
         out = [
-            secrets.munge_secret(cluster, b"munge-key"),
+            secrets.munge_secret(cluster, b"munge-key")
+            if cluster.spec.has_munge
+            else secrets.slurm_key_secret(cluster, b"slurm-key"),
             secrets.jwt_secret(cluster, b"jwt-key"),
             secrets.ssh_host_keys(cluster, keys),
             *file_maps.objects(cluster),
@@ -146,6 +148,11 @@ def without_jail(shape: str) -> Rendered:
     ]
     found = cast("SlurmCluster", cluster)
     return rendered(found, sets, f"{found.metadata.name}-" if shape == CURRENT else "")
+
+
+def with_auth_slurm(shape: str) -> Rendered:
+    """What is rendered from the fixtures of a shape for a cluster with auth/slurm."""
+    return of_shape(shape, {"spec.authType": "auth/slurm"})
 
 
 def of_shape(

@@ -1,4 +1,4 @@
-{{/* Keys of auth/slurm and auth/jwt. The chart never makes one: a template that draws lots gives
+{{/* Keys of auth/slurm or munge, and of auth/jwt. The chart never makes one: a template that draws lots gives
      another key at each rendering. Where nobody names a Secret the operator makes it, once. */}}
 
 {{/* Whether the file has keys at its top, as charts before 1.1 and the page on hybrid clusters. */}}
@@ -24,6 +24,14 @@
 {{- $kinds := list
   (dict "field" "slurmKeyRef" "new" $values.slurmKey "old" $values.slurmKeyRef "name" "auth-slurm" "key" "slurm.key")
   (dict "field" "jwtKeyRef" "new" $values.jwtKey "old" ($values.jwtKeyRef | default $values.jwtHs256KeyRef) "name" "auth-jwt" "key" "jwt.key") -}}
+{{- $munge := ($values.mungeKey).secretRef | default dict -}}
+{{- if $munge.name -}}
+{{- if or ($values.slurmKey).secretRef $values.slurmKeyRef -}}
+{{- fail "mungeKey.secretRef: slurmKey.secretRef is for auth/slurm, and mungeKey for munge; remove one of them" -}}
+{{- end -}}
+{{- $kinds = rest $kinds -}}
+{{- $_ := set .into "mungeKeyRef" (dict "name" $munge.name "key" ($munge.key | default "munge.key")) -}}
+{{- end -}}
 {{- range $one := $kinds -}}
 {{- $named := or ($one.new).secretRef $one.old (eq ($one.new).create false) -}}
 {{- if or $.always $outside $named -}}

@@ -56,8 +56,8 @@ class Cluster:
 
     `conditions` are those of the declaring object. An `external` slurmctld does not run in
     Kubernetes. Clients reach slurmctld at `host` and `port`. `slurm_key` and `jwt_key` are the
-    Secrets with the keys of auth/slurm and auth/jwt. `extra_conf` are the user's lines of
-    slurm.conf.
+    Secrets with the keys of auth/slurm and auth/jwt; where the cluster `has_munge`, the former is
+    that of munge. `extra_conf` are the user's lines of slurm.conf.
     """
 
     declared_by: ObjectRef
@@ -71,3 +71,4 @@ class Cluster:
     extra_conf: str
     node_sets: tuple[SlurmNodeSet, ...] = ()
     partitions: tuple[PartitionSpec, ...] = ()
+    has_munge: bool = False

@@ -174,7 +174,9 @@ def _rotated(live: ClusterCopy, clusters: SlinkyClusters) -> Iterator[Restart]:
         space, ref = controller.metadata.namespace, names.slurm_key_ref(controller)
         before = live.objects.get("/secrets", {}).get((space, ref.name))
         now = caches.secrets.get(f"{space}/{ref.name}")
-        if controller.spec.external or before is None or now is None:
+        # munged follows its key without a restart.
+        has_munge = controller.spec.munge_key_ref is not None
+        if controller.spec.external or has_munge or before is None or now is None:
             continue
         had: dict[str, str] = before.get("data") or {}
         if had.get(ref.key) == (now.data or {}).get(ref.key):

@@ -104,6 +104,7 @@ OURS = {
             for field in ("livenessProbe", "readinessProbe", "imagePullSecrets")
         ),
         *EMBEDDED,
+        ".spec.authType",
         ".spec.jailMode",
         ".status.observedGeneration",
         *SLURMCTLD,

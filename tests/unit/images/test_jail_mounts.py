@@ -12,7 +12,7 @@ import pytest
 
 ENTRYPOINTS = Path(__file__).parents[3] / "images/entrypoints"
 PLUGINS = ("/usr/lib/a-b-c/slurm-wlm", "/usr/lib/slurm")
-SOCKET = "/run/munge/munge.socket.2"
+AUTH = "/run/munge"
 SPOOL = "/var/spool/slurmd"
 INSIDE = """
 import errno, json, os, sys
@@ -77,7 +77,7 @@ def complete(
 
 
 def test_everything_above_what_is_read_only_is_a_mount_point(jail_mounts: ModuleType) -> None:
-    found = jail_mounts.plan([], PLUGINS, SOCKET, SPOOL)
+    found = jail_mounts.plan([], PLUGINS, AUTH, SPOOL)
     itself = [one.target for one in found if not one.source and not one.kind]
     assert itself == [
         *("etc", "usr", "usr/lib", "usr/lib/a-b-c", "opt", "opt/penstock", "var", "var/spool"),
@@ -90,7 +90,7 @@ def test_everything_above_what_is_read_only_is_a_mount_point(jail_mounts: Module
 
 def test_folders_of_pyxis_and_enroot_are_the_containers(jail_mounts: ModuleType) -> None:
     """S102: images are unpacked there, and the jail's /run is memory."""
-    found = jail_mounts.plan([], PLUGINS, SOCKET, "")
+    found = jail_mounts.plan([], PLUGINS, AUTH, "")
     order = [one.target for one in found]
     for path in ("run/pyxis", "run/enroot"):
         assert jail_mounts.Mount(path, f"/{path}") in found
@@ -98,23 +98,23 @@ def test_folders_of_pyxis_and_enroot_are_the_containers(jail_mounts: ModuleType)
 
 
 def test_a_login_has_no_spool(jail_mounts: ModuleType) -> None:
-    targets = {one.target for one in jail_mounts.plan([], PLUGINS, SOCKET, "")}
+    targets = {one.target for one in jail_mounts.plan([], PLUGINS, AUTH, "")}
     assert not {one for one in targets if one.startswith("var/spool")}
 
 
 @pytest.mark.parametrize(
-    ("socket", "target", "source"),
+    ("folder", "target"),
     [
-        (SOCKET, "run/munge", "/run/munge"),
-        ("/var/run/m/socket", "run/m", "/var/run/m"),
-        ("/srv/munge/s", "srv/munge", "/srv/munge"),
+        (AUTH, "run/munge"),
+        ("/var/run/m", "run/m"),
+        ("/srv/munge", "srv/munge"),
     ],
 )
-def test_the_socket_of_munge_has_its_path_in_the_jail(
-    jail_mounts: ModuleType, socket: str, target: str, source: str
+def test_the_socket_of_clients_has_its_path_in_the_jail(
+    jail_mounts: ModuleType, folder: str, target: str
 ) -> None:
-    found = jail_mounts.plan([], PLUGINS, socket, SPOOL)
-    assert jail_mounts.Mount(target, source) in found
+    found = jail_mounts.plan([], PLUGINS, folder, SPOOL)
+    assert jail_mounts.Mount(target, folder) in found
     order = [one.target for one in found]
     assert order.index("run") < order.index(target)
 
@@ -134,7 +134,7 @@ def test_volumes_below_the_upper_folder_are_moved(jail_mounts: ModuleType) -> No
     points = jail_mounts.mount_points(mountinfo)
     moved = jail_mounts.sub_mounts(points)
     assert moved == ["mnt/my data", "scratch", "scratch2"]
-    found = jail_mounts.plan(moved, PLUGINS, SOCKET, SPOOL)
+    found = jail_mounts.plan(moved, PLUGINS, AUTH, SPOOL)
     assert [(one.target, one.source) for one in found if one.move] == [
         (path, f"/mnt/jail.upper/{path}") for path in moved
     ]

@@ -163,8 +163,26 @@ def test_munge_is_there_when_its_socket_is(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="files change their owner")
+def test_with_auth_slurm_a_daemon_has_its_own_copy_of_the_key_and_waits_for_no_munge(
+    jail: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm rejects a key of others, or one that others can read."""
+    monkeypatch.setenv("AUTH_TYPE", "auth/slurm")
+    monkeypatch.setenv("SLURM_SACK_KEY", "")
+    key, copy = tmp_path / "slurm.key", tmp_path / "auth/slurm.key"
+    key.write_bytes(b"k" * 64)
+    monkeypatch.setattr(jail, "SLURM_KEY", key)
+    monkeypatch.setattr(jail, "SLURM_KEY_COPY", copy)
+    jail.prepare_auth(401)
+    assert os.environ["SLURM_SACK_KEY"] == str(copy)
+    found = copy.stat()
+    assert (copy.read_bytes(), found.st_uid, found.st_mode & 0o777) == (b"k" * 64, 401, 0o400)
+    assert jail.auth_folder() == "/run/slurm"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files change their owner")
 def test_slurmctld_gets_the_key_and_its_state(
-    jail_slurmctld: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jail: ModuleType, jail_slurmctld: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """slurmctld of another image ran as root. Links are given, not what they lead to."""
     monkeypatch.setattr(jail_slurmctld, "USER", 401)
@@ -176,7 +194,7 @@ def test_slurmctld_gets_the_key_and_its_state(
     key.write_bytes(b"one")
     for _ in range(2):
         jail_slurmctld.give_to_slurm(spool)
-        jail_slurmctld.copy_key(key, spool / "jwt_hs256.key")
+        jail.copy_for(401, key, spool / "jwt_hs256.key")
         key.write_bytes(b"two")
     owners = {path.name: path.lstat().st_uid for path in (spool, *spool.rglob("*"))}
     assert set(owners.values()) == {401}, owners

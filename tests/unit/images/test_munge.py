@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,8 +30,8 @@ class Container:
     def socket(self) -> Path:
         return self.folder / "run/socket"
 
-    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        environment = {
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "REAL": "/usr/bin/install",
             "LOG": str(self.folder / "log"),
@@ -40,13 +41,31 @@ class Container:
             "MUNGE_PID_FILE": str(self.folder / "run/pid"),
             **more,
         }
+
+    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["sh", str(PROGRAM), *arguments],
-            env=environment,
+            env=self.environment(**more),
             capture_output=True,
             text=True,
             check=False,
         )
+
+    def start(self, **more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["sh", str(PROGRAM)], env=self.environment(**more), stderr=subprocess.PIPE, text=True
+        )
+
+    def program(self, name: str, script: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def until_called(self, times: int) -> None:
+        until = time.monotonic() + 10
+        while not (self.folder / "log").exists() or len(self.called()) < times:
+            assert time.monotonic() < until
+            time.sleep(0.01)
 
     def called(self) -> list[str]:
         return (self.folder / "log").read_text().splitlines()
@@ -111,7 +130,41 @@ def test_an_absent_key_is_named(container: Container) -> None:
     assert done.stderr.endswith("is absent: mount the Secret with munge.key there\n")
 
 
-def test_a_container_without_root_is_rejected(container: Container) -> None:
-    done = container.run(USER_ID="1000")
+def test_a_container_without_root_runs_munged_as_its_own_user(container: Container) -> None:
+    """slurmctld's pod is not to have a container of root."""
+    container.program("munged", 'printf "%s\\n" "$@" >"$LOG"')
+    done = container.run(USER_ID="401")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert container.key.read_bytes() == bytes(range(64))
+    assert container.key.stat().st_mode & 0o777 == 0o400
+    assert {"--force", f"--key-file={container.key}"} <= set(container.called())
+
+
+def test_a_container_that_cannot_write_its_key_names_the_folder(container: Container) -> None:
+    (container.folder / "file").touch()
+    done = container.run(USER_ID="401", MUNGE_KEY_FILE=str(container.folder / "file/munge.key"))
     assert done.returncode == 1
-    assert "uid 1000: the container must start as root" in done.stderr
+    assert "uid 401 cannot write to" in done.stderr
+
+
+def test_munged_starts_again_with_a_changed_key_and_keeps_it_when_the_next_is_too_short(
+    container: Container,
+) -> None:
+    source = container.folder / "secret/..data/munge.key"
+    container.program("setpriv", 'echo start >>"$LOG"; exec sleep 60')
+    process = container.start(MUNGE_FOLLOW_KEY="0.02")
+    assert process.stderr is not None
+    try:
+        container.until_called(1)
+        source.write_bytes(b"x" * 32)
+        assert any("changed; munged starts again" in line for line in process.stderr)
+        container.until_called(2)
+        assert container.key.read_bytes() == b"x" * 32
+        source.write_bytes(b"y" * 31)
+        assert any("has 31 bytes" in line for line in process.stderr)
+        assert container.key.read_bytes() == b"x" * 32
+        assert len(container.called()) == 2
+    finally:
+        process.terminate()
+        with process:
+            assert process.wait(10) == 143

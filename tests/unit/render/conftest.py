@@ -27,6 +27,7 @@ IMAGES = Images(
     slurmrestd="penstock/slurmrestd",
     slurmdbd="penstock/slurmdbd",
     login="penstock/login",
+    munge="penstock/munge",
 )
 CONFIG_MAPS = {
     "slinky-config-extra": {"gres.conf": "AutoDetect=nvidia\n"},

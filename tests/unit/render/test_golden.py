@@ -20,7 +20,7 @@ from penstock.render.slinky.cluster import slurmrestd as restapi
 from penstock.render.slinky.nodeset import worker_pod as worker
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-NAMES = ["minimal", "full", "external", "daemonset"]
+NAMES = ["minimal", "full", "external", "daemonset", "munge"]
 
 
 class Dumper(yaml.SafeDumper):

@@ -30,7 +30,7 @@ _LONGEST: Final = 4095
 """Characters of a path. Source: limits.h, PATH_MAX."""
 _OF_DAEMONS: Final = frozenset(
     {
-        *("/mnt/jail", "/mnt/jail.jobs", "/mnt/jail.upper", "/run/munge"),
+        *("/mnt/jail", "/mnt/jail.jobs", "/mnt/jail.upper", "/run/munge", "/mnt/slurm-key"),
         *("/var/spool/slurmctld", "/var/spool/slurmd"),
     }
 )

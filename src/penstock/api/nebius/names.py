@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius.labels import PARENT_CLUSTER
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.slurm.auth.key_files import SLURM_KEY
 
 IMPLICIT_NODE_SET: Final = "worker"
 """Node set of `spec.slurmNodes.worker`: its pods and Slurm nodes are `worker-<n>`."""
@@ -128,6 +130,19 @@ def controller_monitor(cluster: str) -> str:
 def munge_secret(cluster: str) -> str:
     """The Secret with the key of munge."""
     return f"{cluster}-munge"
+
+
+def slurm_key_secret(cluster: str) -> str:
+    """The Secret with the key of auth/slurm."""
+    return f"{cluster}-auth-slurm"
+
+
+def auth_key(cluster: SlurmCluster) -> SecretKeySelector:
+    """Where the key is by which daemons and clients sign their messages."""
+    name = cluster.metadata.name
+    if cluster.spec.has_munge:
+        return SecretKeySelector(name=munge_secret(name), key=MUNGE_KEY)
+    return SecretKeySelector(name=slurm_key_secret(name), key=SLURM_KEY)
 
 
 def jwt_secret(cluster: str) -> str:

@@ -71,7 +71,14 @@ WORKERS_BESIDE_NODE_SETS = (
 JAIL_MODE_KEPT = "spec.jailMode cannot change: create another SlurmCluster with the other mode"
 POPULATE_JAIL_NEEDED = "spec.populateJail: Required value, unless spec.jailMode is None"
 JailMode = Literal["Shared", "None"]
+AUTH_TYPE_KEPT = (
+    "spec.authType cannot change, as all daemons and jobs would have to change at once: create "
+    "another SlurmCluster with the other type, and move users there"
+)
+AuthType = Literal["auth/munge", "auth/slurm"]
+AUTH_SLURM: AuthType = "auth/slurm"
 _JAIL_MODE = "(has({0}.jailMode) ? {0}.jailMode : 'Shared')"
+_AUTH_TYPE = "(has({0}.authType) ? {0}.authType : 'auth/munge')"
 WAIT_ABOVE_POLL = "ReconfigureWaitTimeout must be greater than ReconfigurePollInterval"
 Maintenance = Literal[
     "none",
@@ -151,6 +158,14 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
             UNSTORED,
         ),
     ] = "Shared"
+    auth_type: Annotated[
+        AuthType,
+        about(
+            "AuthType of Slurm: auth/munge needs munged in each pod, auth/slurm a key alone. "
+            "It cannot change.",
+            UNSTORED,
+        ),
+    ] = "auth/munge"
     populate_jail: Annotated[
         PopulateJail, about("The Job that fills the jail; absent with jailMode None.", UNSTORED)
     ] = PopulateJail(image="", k8s_node_filter_name="")
@@ -211,6 +226,11 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
     def has_jail(self) -> bool:
         """Whether jobs and logins have a root other than that of their container."""
         return self.jail_mode != "None"
+
+    @property
+    def has_munge(self) -> bool:
+        """Whether daemons and clients sign their messages with munge."""
+        return self.auth_type != AUTH_SLURM
 
 
 class SlurmClusterStatus(SlurmctldStatus, frozen=True):
@@ -273,6 +293,10 @@ class SlurmCluster(KubeObject, frozen=True):
             rule(
                 f"{_JAIL_MODE.format('self')} == {_JAIL_MODE.format('oldSelf')}",
                 JAIL_MODE_KEPT,
+            ),
+            rule(
+                f"{_AUTH_TYPE.format('self')} == {_AUTH_TYPE.format('oldSelf')}",
+                AUTH_TYPE_KEPT,
             ),
             rule(
                 f"has(self.populateJail) || {_JAIL_MODE.format('self')} == 'None'",

@@ -22,6 +22,7 @@ SLURM_CONFIGS = "slurm-etc"
 POD_VOLUMES = frozenset(
     {
         *("munge-key", "munge-socket", "security-limits", "rest-jwt-key", "sshd-keys"),
+        *("slurm-auth-key", "slurm-auth-socket"),
         *(
             "ssh-root-keys",
             "in-memory",

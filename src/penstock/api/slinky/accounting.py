@@ -33,15 +33,20 @@ from penstock.api.slinky.common import (
     KEPT_JWT_KEY,
     LONGEST_CONF,
     NO_HOST_NETWORK,
+    ONE_KEY,
     SHORT,
     VERSION,
     ExternalConfig,
     JwksKeyRef,
     JwtHs256KeyRef,
     JwtKeyRef,
+    MungeKeyRef,
     SlurmKeyRef,
     fixed_once,
+    munge_kept,
 )
+
+_WORKS = has_condition("c.type == 'Ready' && c.status == 'True'")
 
 
 class StorageConfig(KubeStruct, frozen=True, kw_only=True):
@@ -62,6 +67,7 @@ class AccountingSpec(KubeStruct, frozen=True):
     """What slurmdbd should be."""
 
     slurm_key_ref: SlurmKeyRef = None
+    munge_key_ref: MungeKeyRef = None
     jwt_hs256_key_ref: JwtHs256KeyRef = None
     jwt_key_ref: JwtKeyRef = None
     jwks_key_ref: JwksKeyRef = None
@@ -101,14 +107,15 @@ class Accounting(KubeObject, frozen=True, kw_only=True):
         about(
             "What slurmdbd should be.",
             rule(
-                "self.external || has(self.slurmKeyRef)",
-                "slurmKeyRef must be set when external is false",
+                "self.external || has(self.slurmKeyRef) || has(self.mungeKeyRef)",
+                "slurmKeyRef or mungeKeyRef must be set when external is false",
             ),
             rule(
                 "self.external || has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",
                 "jwtKeyRef or jwtHs256KeyRef must be set when external is false",
             ),
             EXTERNAL_CONFIG,
+            ONE_KEY,
         ),
     ]
     status: Annotated[AccountingStatus, about("What it is.")] = AccountingStatus()
@@ -121,10 +128,11 @@ INFO = KindInfo(
     (AGE, READY, REASON),
     rules=(
         fixed_once(
-            has_condition("c.type == 'Ready' && c.status == 'True'"),
+            _WORKS,
             KEPT_JWT_KEY,
             "jwtKeyRef",
             "while slurmdbd works with it",
         ),
+        munge_kept(_WORKS, "while slurmdbd works"),
     ),
 )

@@ -64,6 +64,35 @@ SlurmKeyRef = Annotated[
     SecretKeySelector | None,
     about("Secret with the key of auth/slurm (slurm.key).", ATOMIC_MAP),
 ]
+MungeKeyRef = Annotated[
+    SecretKeySelector | None,
+    about(
+        "Secret with the key of a munge cluster (munge.key, 32 to 1024 bytes). Messages are then "
+        "signed by auth/munge in place of auth/slurm.",
+        ATOMIC_MAP,
+    ),
+]
+ONE_KEY = rule(
+    "!has(self.slurmKeyRef) || !has(self.mungeKeyRef)",
+    "slurmKeyRef is for auth/slurm and mungeKeyRef for munge: remove one of them",
+)
+_MUNGE_KEY = (
+    "(has({0}.spec.mungeKeyRef) ? {0}.spec.mungeKeyRef.name + '/' + {0}.spec.mungeKeyRef.key : '')"
+)
+SAME_MUNGE_KEY = f"{_MUNGE_KEY.format('self')} == {_MUNGE_KEY.format('oldSelf')}"
+"""A CEL expression: whether old and new spec lead to the same munge key, or both to none."""
+
+
+def munge_kept(used: str, when: str) -> Json:
+    """A rule of a whole object: the munge key comes, goes or changes only before its first use."""
+    return rule(
+        f"{SAME_MUNGE_KEY} || !({used})",
+        f"mungeKeyRef is immutable {when}, as all daemons and jobs would have to change at once. "
+        "For another key, put a new key into the same Secret instead. For another AuthType, "
+        "create another object",
+    )
+
+
 JwtKeyRef = Annotated[
     SecretKeySelector | None,
     about("Secret with the HS256 key of auth/jwt (jwt.key).", ATOMIC_MAP),

@@ -37,14 +37,17 @@ from penstock.api.slinky.common import (
     GROUP,
     LONGEST_CONF,
     NO_HOST_NETWORK,
+    ONE_KEY,
     SSSD_NAME,
     VERSION,
     ExternalConfig,
     JwksKeyRef,
     JwtHs256KeyRef,
     JwtKeyRef,
+    MungeKeyRef,
     SlurmKeyRef,
     fixed_once,
+    munge_kept,
     same_jwt_key,
 )
 
@@ -133,6 +136,7 @@ class ControllerSpec(KubeStruct, frozen=True):
         ),
     ] = ""
     slurm_key_ref: SlurmKeyRef = None
+    munge_key_ref: MungeKeyRef = None
     jwt_hs256_key_ref: JwtHs256KeyRef = None
     jwt_key_ref: JwtKeyRef = None
     jwks_key_ref: JwksKeyRef = None
@@ -209,6 +213,7 @@ class Controller(KubeObject, frozen=True):
             {DEFAULT: {}},
             EXTERNAL_CONFIG,
             SSSD_NAME,
+            ONE_KEY,
             rule(
                 f"!has(self.ha) || !self.ha.enabled || ({_PERSISTENT.format('self')} && "
                 f"{_CLAIM.format('self')} != '')",
@@ -256,5 +261,6 @@ INFO = KindInfo(
             "jwtKeyRef",
             "once slurmctld has worked with it",
         ),
+        munge_kept(_KEYS_USED, "once slurmctld has worked"),
     ),
 )

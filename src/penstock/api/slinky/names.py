@@ -96,9 +96,15 @@ def partition_record(controller: Controller) -> str:
 
 
 def slurm_key_ref(controller: Controller) -> SecretKeySelector:
-    """Where slurm.key is: as declared, else the Secret that the operator generates."""
-    return controller.spec.slurm_key_ref or SecretKeySelector(
-        name=generated_slurm_key(controller), key=SLURM_KEY
+    """Where the key is that signs messages: as declared, else a Secret that the operator generates.
+
+    It is slurm.key, or with munge munge.key.
+    """
+    spec = controller.spec
+    return (
+        spec.munge_key_ref
+        or spec.slurm_key_ref
+        or SecretKeySelector(name=generated_slurm_key(controller), key=SLURM_KEY)
     )
 
 

@@ -99,6 +99,8 @@ def _keys(spec: ControllerSpec | AccountingSpec | TokenSpec) -> Iterator[Referen
     """The keys that it names; a Token has no slurm.key."""
     if not isinstance(spec, TokenSpec) and spec.slurm_key_ref is not None:
         yield Reference("spec.slurmKeyRef.name", "Secret", spec.slurm_key_ref.name)
+    if not isinstance(spec, TokenSpec) and spec.munge_key_ref is not None:
+        yield Reference("spec.mungeKeyRef.name", "Secret", spec.munge_key_ref.name)
     if spec.effective_jwt_key_ref is not None:
         yield _jwt(spec.effective_jwt_key_ref.name, older=spec.jwt_key_ref is None)
 

@@ -49,6 +49,7 @@ def _has_external_ips(service: ServiceSpec) -> bool:
 
 KEYS: tuple[Row[ControllerSpec], ...] = (
     Row("spec.slurmKeyRef.optional", lambda s: _optional(s.slurm_key_ref), _NEEDED),
+    Row("spec.mungeKeyRef.optional", lambda s: _optional(s.munge_key_ref), _NEEDED),
     Row("spec.jwtHs256KeyRef.optional", lambda s: _optional(s.jwt_hs256_key_ref), _NEEDED),
     Row("spec.jwtKeyRef.optional", lambda s: _optional(s.jwt_key_ref), _NEEDED),
 )
@@ -107,6 +108,7 @@ RESTAPI: tuple[Row[RestApiSpec], ...] = (
 
 ACCOUNTING: tuple[Row[AccountingSpec], ...] = (
     Row("spec.slurmKeyRef.optional", lambda s: _optional(s.slurm_key_ref), _NEEDED),
+    Row("spec.mungeKeyRef.optional", lambda s: _optional(s.munge_key_ref), _NEEDED),
     Row("spec.jwtHs256KeyRef.optional", lambda s: _optional(s.jwt_hs256_key_ref), _NEEDED),
     Row("spec.jwtKeyRef.optional", lambda s: _optional(s.jwt_key_ref), _NEEDED),
     Row("spec.jwksKeyRef.optional", lambda s: _optional(s.jwks_key_ref), _NEEDED),

@@ -18,7 +18,7 @@ from penstock.api.kubernetes import shapes
 from penstock.api.kubernetes.meta import Json, LocalObjectReference, ObjectMeta
 from penstock.api.kubernetes.spec_parts import HOSTNAME_PATTERN, PodTemplate
 from penstock.api.slinky import names
-from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.common import (
     LONGEST_CONF,
     LONGEST_KEYS,
@@ -26,7 +26,7 @@ from penstock.api.slinky.common import (
     LONGEST_WORDS,
     ExternalConfig,
 )
-from penstock.api.slinky.controller import MOST_BACKUPS, Controller
+from penstock.api.slinky.controller import MOST_BACKUPS, Controller, ControllerSpec
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import MOST_REPLICAS, NodeSet, ScheduledUpdate, UpdateStrategy
 from penstock.api.slinky.restapi import RestApi
@@ -64,6 +64,7 @@ def controller_problems(obj: Controller) -> Iterator[Problem]:
         )
     if spec.ha and spec.ha.backups > MOST_BACKUPS:
         yield Problem("spec.ha.backups", f"{spec.ha.backups} are more than {MOST_BACKUPS}")
+    yield from _one_key(spec)
     for field, refs in (
         ("configFileRefs", spec.config_file_refs),
         ("prologScriptRefs", spec.prolog_script_refs),
@@ -155,8 +156,9 @@ def accounting_problems(obj: Accounting) -> Iterator[Problem]:
     spec = obj.spec
     yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
     yield from _external(spec.external, spec.external_config)
+    yield from _one_key(spec)
     if not spec.external:
-        if spec.slurm_key_ref is None:
+        if spec.slurm_key_ref is None and spec.munge_key_ref is None:
             yield Problem("spec.slurmKeyRef", "name the Secret with slurm.key")
         if spec.effective_jwt_key_ref is None:
             yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
@@ -184,6 +186,11 @@ def accounting_problems(obj: Accounting) -> Iterator[Problem]:
     yield from _container("spec.slurmdbd", spec.slurmdbd)
     yield from _template(spec.template, host_network=False)
     yield from _shape_problems("spec.service.spec", spec.service.spec, shapes.SERVICE)
+
+
+def _one_key(spec: ControllerSpec | AccountingSpec) -> Iterator[Problem]:
+    if spec.slurm_key_ref is not None and spec.munge_key_ref is not None:
+        yield Problem("spec.mungeKeyRef", "spec.slurmKeyRef is for auth/slurm: remove one of them")
 
 
 def token_problems(obj: Token) -> Iterator[Problem]:

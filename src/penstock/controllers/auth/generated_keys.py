@@ -27,7 +27,7 @@ class GeneratedKeys:
         """Generate the keys for which the user names no Secret."""
         spec, space = controller.spec, controller.metadata.namespace
         wanted: list[tuple[str, str]] = []
-        if spec.slurm_key_ref is None:
+        if spec.slurm_key_ref is None and spec.munge_key_ref is None:
             wanted.append((names.generated_slurm_key(controller), SLURM_KEY))
         if spec.effective_jwt_key_ref is None:
             wanted.append((names.generated_jwt_key(controller), JWT_KEY))

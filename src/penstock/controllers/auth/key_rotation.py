@@ -59,7 +59,7 @@ class KeyRotation:
         state.is_moving = False
         ref = names.slurm_key_ref(controller)
         wanted = self._secrets.value(space, ref)
-        if wanted is None:
+        if wanted is None or controller.spec.munge_key_ref is not None:
             return []
         name = names.key_ring(controller)
         ring = self._clusters.ring(controller)

@@ -17,7 +17,7 @@ from penstock.api.slinky import names
 from penstock.controllers.auth.worker_log import AGAIN_S, WorkerLog
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.slinky_context import SlinkyContext
-from penstock.decide.auth import rejected_key
+from penstock.decide.auth import rejected_key, rejected_munge_key
 from penstock.decide.auth.rejected_key import KeyRejection
 from penstock.decide.observed.pod import SLURMD
 from penstock.decide.slurm_node import slurmd_version
@@ -69,6 +69,11 @@ class RejectedKeyDetector:
                 )
             ]
         wanted = names.slurm_key_ref(cluster.controller)
+        if cluster.munge_key is not None:
+            own = rejected_munge_key.source_of(msgspec.json.decode(raw))
+            if own is not None and (found := self._secrets.hash(meta.namespace, own)):
+                await self.refresh(waiting, found)
+            return [rejected_key.finding(rejected, own, wanted, "munge key")]
         own = _from(msgspec.json.decode(raw), SLURM_JWKS, SLURM_KEY)
         if own is not None and own.name == names.key_ring(cluster.controller):
             # The key ring has the key of the Secret that the user named.

@@ -40,6 +40,7 @@ class ExternalCluster:
         self._objects = context.objects
         self._connections = connections
         self._caches = context.caches
+        self._secrets = context.secrets
         self._port_probe = context.port_probe
         self.keys = RejectedKeyDetector(context, CONTROLLERS)
         self._states = context.states(CONTROLLERS, _State)
@@ -70,7 +71,9 @@ class ExternalCluster:
         starts = rejected_key.starting(pods)
         rejected = await self.keys.observe(controller, starts)
         if rejected is not None:
-            await self.keys.refresh(pods, cluster.slurm_key_hash)
+            ref = names.slurm_key_ref(controller)
+            found = self._secrets.hash(controller.metadata.namespace, ref)
+            await self.keys.refresh(pods, found)
         declared = translated(controller, cluster.accounting)
         works = conditions.answers(declared, jobs, await self._way(controller, jobs), rejected)
         self._states.of(controller).waits = not works.ok or starts is not None

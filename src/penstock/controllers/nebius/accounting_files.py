@@ -49,7 +49,9 @@ class AccountingFiles:
         if isinstance(certificates, Finding):
             return certificates
         try:
-            text = slurmdbd_conf.slurmdbd_conf(declared, database, password, certificates)
+            text = slurmdbd_conf.slurmdbd_conf(
+                declared, database, password, certificates, obj.spec.auth_type
+            )
         except ConfError as error:
             message = f"{path} has a value that slurmdbd.conf cannot have: {error}"
             return Finding(False, "Invalid", message)

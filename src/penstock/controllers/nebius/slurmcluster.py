@@ -189,6 +189,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         if missing := self._secrets.missing(obj):
             found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
             return [found, availability.common(resting=False, waiting=(found,))]
+        unusable = self._secrets.unusable(obj)
+        if unusable is not None and not self._clusters.served(obj):
+            return [unusable, availability.common(resting=False, waiting=(unusable,))]
         # The jail is filled while keys are generated.
         jail = await self._jail.advance(obj, self.events)
         await self._secrets.apply(obj, self.events)
@@ -216,6 +219,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         state.is_adopted = bool(report.findings())
         return [
             *availability.conditions(obj, parts),
+            *filter(None, [unusable]),
             availability.common(resting=resting, waiting=()),
             *of_config,
             *of_logins,

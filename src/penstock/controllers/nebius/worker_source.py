@@ -10,9 +10,8 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.nebius import names
 from penstock.api.nebius.jail_rules import node_set_jail_problem
-from penstock.api.nebius.names import MUNGE_KEY, munge_secret
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
@@ -169,9 +168,11 @@ class ClusterWorkers(WorkerSource):
     async def findings(
         self, view: WorkerSetView, connection: SlurmConnection | None
     ) -> list[Finding]:
-        """A worker with another munge key. Raises KubeError."""
+        """A worker with another key. Raises KubeError."""
         del connection
-        wanted = SecretKeySelector(name=munge_secret(self.workers.cluster), key=MUNGE_KEY)
+        if self._cluster is None:
+            return []
+        wanted = names.auth_key(self._cluster)
         return await self._keys.findings(self.object, view.pods, view.nodes, wanted)
 
     def requeue_after(self, view: WorkerSetView) -> float | None:

@@ -143,7 +143,11 @@ def tokens_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
 def is_generated_key(namespace: str, name: str, lookup: Lookup) -> bool:
     """Whether a Secret is one that a Controller of the namespace generates for itself."""
     return any(
-        (one.spec.slurm_key_ref is None and name == names.generated_slurm_key(one))
+        (
+            one.spec.slurm_key_ref is None
+            and one.spec.munge_key_ref is None
+            and name == names.generated_slurm_key(one)
+        )
         or (one.spec.effective_jwt_key_ref is None and name == names.generated_jwt_key(one))
         for one in lookup.all(CONTROLLERS)
         if one.metadata.namespace == namespace
@@ -175,6 +179,7 @@ def _secrets_of(accounting: Accounting) -> set[str]:
     storage = names.storage_config(accounting)
     refs = (
         spec.slurm_key_ref,
+        spec.munge_key_ref,
         spec.effective_jwt_key_ref,
         storage.password_key_ref if storage is not None else None,
     )

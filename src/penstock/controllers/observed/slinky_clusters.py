@@ -35,6 +35,9 @@ from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.slurm.partition.declaration import differs_in_partitions
 from penstock.translate.slinky.cluster import MARKS
 
+_MUNGE = "munge"
+"""In place of the hash of a key."""
+
 
 class SlinkyClusters:
     """Builds the clusters of all Controllers. Reading is synchronous and sends nothing.
@@ -104,6 +107,9 @@ class SlinkyClusters:
         spec, namespace = controller.spec, controller.metadata.namespace
         overrides = self._overrides.of(controller)
         given = self.secrets.hash(namespace, names.slurm_key_ref(controller))
+        if given and spec.munge_key_ref is not None:
+            # munged starts again with a changed key, so no pod follows its hash.
+            given = _MUNGE
         ring = self.ring(controller) if given else None
         accounting: Accounting | None = None
         if spec.accounting_ref is not None:
@@ -189,7 +195,7 @@ class SlinkyClusters:
 
     def ring(self, controller: Controller) -> Ring | None:
         """Return the key ring of a cluster; None without one, or of an external slurmctld."""
-        if controller.spec.external:
+        if controller.spec.external or controller.spec.munge_key_ref is not None:
             return None
         return self.secrets.ring(f"{controller.metadata.namespace}/{names.key_ring(controller)}")
 

@@ -27,6 +27,7 @@ from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.slinky import chart_labels
 from penstock.decide.accounting.slurmdbd import REACHABLE
 from penstock.decide.auth.jwks import finding as jwks_finding
+from penstock.decide.auth.key_length import munge_key_problem
 from penstock.decide.cluster.connectivity import closed
 from penstock.decide.pod.workload import workload
 from penstock.kube.runtime.declaration import Watch
@@ -144,6 +145,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         found = self._caches.file(space, jwks) if jwks is not None else None
         return SlurmdbdInputs(
             image=self._settings.images.slurmdbd,
+            munge_image=self._settings.images.munge,
             conf=slurmdbd_conf(obj, self._password(obj) or ""),
             jwt_key=(self._secrets.value(space, jwt) or b"") if jwt is not None else b"",
             slurm_key_hash=self._key_hash(obj),
@@ -185,6 +187,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         storage = spec.storage_config
         wanted = (
             ("slurmKeyRef", spec.slurm_key_ref),
+            ("mungeKeyRef", spec.munge_key_ref),
             ("jwtKeyRef", spec.effective_jwt_key_ref),
             ("storageConfig.passwordKeyRef", storage.password_key_ref if storage else None),
         )
@@ -193,6 +196,8 @@ class AccountingReconciler(Reconciler[Accounting]):
             for path, ref in wanted
             if ref is not None and self._secrets.value(space, ref) is None
         ]
+        if (wrong := self._munge_key_problem(obj)) is not None:
+            found.append(wrong)
         password = self._password(obj)
         if password is None and spec.embedded_database is not None:
             # The findings about the database name the cause.
@@ -205,6 +210,13 @@ class AccountingReconciler(Reconciler[Accounting]):
         if jwks and (wrong := jwks_finding(jwks, space, self._caches.file(space, jwks))):
             found.append(wrong)
         return found
+
+    def _munge_key_problem(self, obj: Accounting) -> Finding | None:
+        ref = obj.spec.munge_key_ref
+        value = self._secrets.value(obj.metadata.namespace, ref) if ref is not None else None
+        if ref is None or value is None:
+            return None
+        return munge_key_problem("spec.mungeKeyRef: ", ref, len(value))
 
     def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Finding:
         if is_generated_key(space, ref.name, self._caches.store):

@@ -11,6 +11,7 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.related_objects import controller_references
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.auth.jwks import finding as jwks_finding
+from penstock.decide.auth.key_length import munge_key_problem
 from penstock.decide.config import files as config_files
 from penstock.render.slinky.config.config_maps import config_maps_of
 from penstock.render.slinky.inputs import ClusterInputs
@@ -21,8 +22,10 @@ def prerequisite_findings(
 ) -> list[Finding]:
     """What the cluster cannot start without; the pod waits for it rather than restart later."""
     space, found = controller.metadata.namespace, list[Finding]()
+    munge = controller.spec.munge_key_ref
+    path_of_own = "slurmKeyRef" if munge is None else "mungeKeyRef"
     for path, given, ref in (
-        ("slurmKeyRef", controller.spec.slurm_key_ref, names.slurm_key_ref(controller)),
+        (path_of_own, munge or controller.spec.slurm_key_ref, names.slurm_key_ref(controller)),
         ("jwtKeyRef", controller.spec.effective_jwt_key_ref, names.jwt_key_ref(controller)),
     ):
         if clusters.secrets.hash(space, ref):
@@ -37,10 +40,15 @@ def prerequisite_findings(
                     False,
                     "SecretNotFound",
                     f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in "
-                    f"namespace {space}. Create it, or leave the reference out to have one "
-                    "generated",
+                    f"namespace {space}. Create it, or leave the reference out "
+                    + ("for auth/slurm" if path == "mungeKeyRef" else "to have one generated"),
                 )
             )
+    if munge is not None and (value := clusters.secrets.value(space, munge)) is not None:
+        wrong = munge_key_problem("spec.mungeKeyRef: ", munge, len(value))
+        found += [wrong] if wrong is not None else []
+    if (wrong := _other_auth_type(cluster)) is not None:
+        found.append(wrong)
     paths = {
         one.name: one.path for one in controller_references(controller) if one.kind == "ConfigMap"
     }
@@ -58,6 +66,25 @@ def prerequisite_findings(
     if jwks and (wrong := jwks_finding(jwks, space, clusters.caches.file(space, jwks))):
         found.append(wrong)
     return found + config_files.rejected_files(of_user(cluster))
+
+
+def _other_auth_type(cluster: ClusterInputs) -> Finding | None:
+    """That slurmctld and its slurmdbd sign messages by another plug-in."""
+    books = cluster.accounting
+    if books is None or books.spec.external or books.spec.munge_key_ref == cluster.munge_key:
+        return None
+    name, ref = books.metadata.name, cluster.munge_key
+    if ref is None:
+        told = (
+            f"Accounting {name} has munge, and this Controller auth/slurm: name the same Secret in "
+            "spec.mungeKeyRef of both, or in spec.slurmKeyRef of both"
+        )
+    else:
+        told = (
+            f"spec.mungeKeyRef: slurmctld has the key {ref.key} of Secret {ref.name}, and "
+            f"Accounting {name} another or none: give its spec.mungeKeyRef the same reference"
+        )
+    return Finding(False, "AuthTypesDiffer", told)
 
 
 def of_user(cluster: ClusterInputs) -> list[tuple[str, Mapping[str, str]]]:

@@ -12,6 +12,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.decide.observed.pod import SLURMD, slurmd_container, slurmd_started_at
+from penstock.slurm.auth.key_files import SLURM_KEY
 
 PATIENCE_S = 15.0
 """Seconds after which the log of a slurmd that is not ready is read; it retries every ten."""
@@ -113,11 +114,14 @@ def _files(volume: Json) -> Iterator[tuple[str, str, str]]:
 
 
 def finding(
-    rejected: KeyRejection, own: SecretKeySelector | None, wanted: SecretKeySelector
+    rejected: KeyRejection,
+    own: SecretKeySelector | None,
+    wanted: SecretKeySelector,
+    kind: str = SLURM_KEY,
 ) -> Finding:
     """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
     told = (
-        f"authentication failed: slurmctld does not take the slurm.key of slurmd of {rejected.pod} "
+        f"authentication failed: slurmctld does not take the {kind} of slurmd of {rejected.pod} "
         f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
     )
     if own is None:

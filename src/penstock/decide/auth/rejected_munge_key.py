@@ -1,4 +1,4 @@
-"""A worker whose munged has another key than that of slurmctld, and from which Secrets they are.
+"""A worker with another key than slurmctld, of munge or auth/slurm, and the Secrets of both.
 
 slurmd runs all the same, and its pod is ready: only its Slurm node is absent or does not respond.
 """
@@ -14,6 +14,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.decide.auth.rejected_key import PATIENCE_S, KeyRejection, source, waited
 from penstock.decide.observed.pod import is_registered, slurmd_container
+from penstock.slurm.auth.key_files import SLURM_KEY
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
 
@@ -21,8 +22,14 @@ _CONTAINER: Final = "munge"
 _FOLDER: Final = "/mnt/munge-key"
 """Where the munge container has the Secret."""
 _FILE: Final = "munge.key"
-_REJECTIONS: Final = ("Invalid credential", "Invalid authentication credential")
-"""munge's reason in the log of a daemon whose key differs. Source: munge.h, slurm_errno.h."""
+_SLURM_FOLDER: Final = "/mnt/slurm-key"
+"""Where slurmd's container has the Secret with the key of auth/slurm."""
+_REJECTIONS: Final = (
+    "Invalid credential",
+    "Invalid authentication credential",
+    "Protocol authentication error",
+)
+"""Reason in the log of a daemon whose key differs. Source: munge.h, slurm_errno.h."""
 
 
 def unregistered(pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]) -> list[Pod]:
@@ -53,17 +60,18 @@ def find_rejection(pod: Pod, log: str) -> KeyRejection | None:
 
 
 def source_of(pod: Json) -> SecretKeySelector | None:
-    """The Secret of a pod's munged; None when its key is of something else."""
-    return source(pod, _FILE, container=_CONTAINER, folder=_FOLDER)
+    """The Secret of a pod's key; None when its key is of something else."""
+    munge = source(pod, _FILE, container=_CONTAINER, folder=_FOLDER)
+    return munge or source(pod, SLURM_KEY, folder=_SLURM_FOLDER)
 
 
 def finding(
     rejected: KeyRejection, own: SecretKeySelector | None, wanted: SecretKeySelector
 ) -> Finding:
     """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
-    pod = rejected.pod
+    pod, kind = rejected.pod, "slurm.key" if wanted.key == SLURM_KEY else "munge key"
     message = (
-        f"authentication failed: the munge key of {pod} is not that of slurmctld "
+        f"authentication failed: the {kind} of {pod} is not that of slurmctld "
         f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
     )
     if own is None:

@@ -48,9 +48,9 @@ def answers(
         )
         return Finding(False, "AuthenticationFailed", told)
     if rejection is not None:
-        ref = cluster.slurm_key
+        ref, kind = cluster.slurm_key, "munge key" if cluster.has_munge else "slurm.key"
         told = (
-            f"authentication failed: slurmctld at {where} does not take the slurm.key that slurmd "
+            f"authentication failed: slurmctld at {where} does not take the {kind} that slurmd "
             f"of {rejection.pod} has ({rejection.words}): put the key of that slurmctld into "
             f"Secret {ref.name}, key {ref.key}"
         )

@@ -16,11 +16,11 @@ from penstock.api.kubernetes.spec_parts import ServiceSpec
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.accounting import AccountingNode
 from penstock.api.nebius.common import NodeContainer
+from penstock.render.nebius import auth
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.config import slurmdbd_conf as conf
 from penstock.render.nebius.container import container, variable
 from penstock.render.nebius.inputs import ClusterInputs
-from penstock.render.nebius.munge import munge
 from penstock.render.nebius.pod import filter_place, pod_spec, pull_secrets, template
 from penstock.render.parts.digest import digest
 from penstock.render.parts.owner import owner
@@ -33,6 +33,7 @@ from penstock.render.parts.pod_template import (
 )
 from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
+from penstock.slurm.auth.key_files import SLURM_KEY
 
 COMPONENT: Final = "accounting"
 CONTAINER: Final = "accounting"
@@ -95,8 +96,8 @@ def _deployment(cluster: ClusterInputs, text_hash: str) -> Json:
     given, munged = _container(declared.slurmdbd), _container(declared.munge)
     spec = pod_spec(
         first=declared.custom_init_containers,
-        init=[munge(munged)],
-        containers=[_slurmdbd(declared, given)],
+        init=auth.sidecars(cluster.spec, munged),
+        containers=[_slurmdbd(cluster, given)],
         volumes=_volumes(cluster, given),
         place=filter_place(cluster.spec, declared.k8s_node_filter_name),
         priority_class=declared.priority_class,
@@ -124,7 +125,8 @@ def _container(given: NodeContainer | None) -> NodeContainer:
     return given or NodeContainer(image="")
 
 
-def _slurmdbd(declared: AccountingNode, given: NodeContainer) -> Json:
+def _slurmdbd(cluster: ClusterInputs, given: NodeContainer) -> Json:
+    spec, declared = cluster.spec, cluster.spec.slurm_nodes.accounting
     own = has_own_entrypoint(declared)
     probe = _answers_probe() if own else tcp_probe(CONTAINER, periodSeconds=2)
     made = container(
@@ -138,13 +140,13 @@ def _slurmdbd(declared: AccountingNode, given: NodeContainer) -> Json:
             variable("SLURM_ETC", _CONFIGS_PATH),
             variable("SLURMDBD_ETC", conf.FOLDER),
             variable("SLURMDBD_USER", "slurm"),
-            variable("SLURMDBD_AUTH", "auth/munge"),
+            variable("SLURMDBD_AUTH", spec.auth_type),
         ]
         if own
         else (),
         mounts=[
             vol.mount(_CONFIGS, _CONFIGS_PATH, read_only=True),
-            vol.munge_socket_mount(),
+            *auth.slurmdbd_mounts(spec),
             vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
             vol.mount("spool", conf.SPOOL),
         ],
@@ -173,7 +175,7 @@ def _volumes(cluster: ClusterInputs, given: NodeContainer) -> list[Json]:
     limit: dict[str, Any] = {} if size is None else {"sizeLimit": size}
     return [
         projected(_CONFIGS, _PUBLIC, _sources(cluster)),
-        *vol.munge_volumes(cluster.name),
+        *auth.slurmdbd_volumes(cluster),
         vol.jwt_key_volume(cluster.name),
         {"name": "spool", "emptyDir": limit},
     ]
@@ -190,6 +192,9 @@ def _sources(cluster: ClusterInputs) -> list[Json]:
         secret_source(names.slurmdbd_configs(cluster.name), (conf.CONF, conf.CONF, _PRIVATE)),
         secret_source(names.jwt_secret(cluster.name), (names.JWT_KEY, conf.JWT_KEY, _PRIVATE)),
     ]
+    if not cluster.spec.has_munge:
+        key = names.auth_key(cluster.cluster)
+        sources.append(secret_source(key.name, (key.key, SLURM_KEY, _PRIVATE)))
     if tls is not None and tls.server_ca_secret_ref:
         sources.append(
             secret_source(tls.server_ca_secret_ref, (conf.CA_FILE, conf.CA_FILE, _PRIVATE))

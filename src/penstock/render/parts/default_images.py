@@ -17,9 +17,10 @@ class Images:
     slurmrestd: str
     slurmdbd: str
     login: str
+    munge: str = ""
 
     @classmethod
     def of(cls, template: str) -> Images:
         """All of them from one text in which `{role}` stands for the daemon's name."""
-        roles = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login")
+        roles = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "munge")
         return cls(**{role: template.replace("{role}", role) for role in roles})

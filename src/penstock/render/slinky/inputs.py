@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.penstock.partition import Partition
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
@@ -50,6 +51,11 @@ class ClusterInputs:
     """A slurm.conf with the partitions in which jobs may be; empty where there can be none."""
     freed: frozenset[str] = frozenset()
     """Those of its partitions of which slurmctld has reported that no job is in them."""
+
+    @property
+    def munge_key(self) -> SecretKeySelector | None:
+        """Where the key of munge is; None with auth/slurm."""
+        return self.controller.spec.munge_key_ref
 
     @property
     def namespace(self) -> str:

@@ -9,10 +9,12 @@ from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth.key_files import SLURM_KEY
 
 
-def slurm_key_source(cluster: ClusterInputs) -> Json:
-    """The key of auth/slurm as the file `slurm.key`."""
+def slurm_key_sources(cluster: ClusterInputs) -> list[Json]:
+    """The key of auth/slurm as the file `slurm.key`; none with munge."""
+    if cluster.munge_key is not None:
+        return []
     ref = names.slurm_key_ref(cluster.controller)
-    return secret_source(ref.name, (ref.key, SLURM_KEY, None))
+    return [secret_source(ref.name, (ref.key, SLURM_KEY, None))]
 
 
 def key_sources(cluster: ClusterInputs, ring: str) -> list[Json]:
@@ -20,17 +22,15 @@ def key_sources(cluster: ClusterInputs, ring: str) -> list[Json]:
 
     The ring is optional: without it Slurm takes slurm.key.
     """
-    key = slurm_key_source(cluster)
-    return (
-        [key, *ring_sources(names.key_ring(cluster.controller), ring)]
-        if is_internal(cluster)
-        else [key]
-    )
+    keys = slurm_key_sources(cluster)
+    if has_ring(cluster):
+        keys += ring_sources(names.key_ring(cluster.controller), ring)
+    return keys
 
 
-def is_internal(cluster: ClusterInputs) -> bool:
-    """Whether the operator rotates the keys of the cluster: not those of an external one."""
-    return not cluster.controller.spec.external
+def has_ring(cluster: ClusterInputs) -> bool:
+    """Whether the operator rotates keys of auth/slurm: not those of an external slurmctld."""
+    return not cluster.controller.spec.external and cluster.munge_key is None
 
 
 def config_server(cluster: ClusterInputs) -> str:

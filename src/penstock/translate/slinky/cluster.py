@@ -36,6 +36,7 @@ def cluster(
         extra_conf=controller.spec.extra_conf,
         node_sets=tuple(map(slurm_node_set, nodesets)),
         partitions=tuple(partitions),
+        has_munge=controller.spec.munge_key_ref is not None,
     )
 
 

@@ -98,7 +98,7 @@ async def test_other_clusters_are_reconciled_while_keys_of_ssh_are_made(
 
     monkeypatch.setattr(ssh_host_keys, "generate", generate)
     objects = SimpleNamespace(create_secret=create_secret)
-    context = SimpleNamespace(caches=SimpleNamespace(secrets={}), objects=objects)
+    context = SimpleNamespace(caches=SimpleNamespace(secrets={}), objects=objects, secrets=None)
     secrets = ClusterSecrets(cast("NebiusContext", context))
     cluster = SlurmCluster(metadata=ObjectMeta(name="slurm", namespace=SPACE))
     making = asyncio.create_task(secrets.apply(cluster, cast("Events", None)))

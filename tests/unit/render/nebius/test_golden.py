@@ -15,7 +15,14 @@ import pytest
 import yaml
 
 from penstock.render.parts.digest import canonical_json
-from support.nebius_clusters import CURRENT, SHAPES, Rendered, of_shape, without_jail
+from support.nebius_clusters import (
+    CURRENT,
+    SHAPES,
+    Rendered,
+    of_shape,
+    with_auth_slurm,
+    without_jail,
+)
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 
@@ -35,6 +42,7 @@ Dumper.add_representer(str, _text)
 
 RECORDED = {shape: of_shape(shape) for shape in SHAPES} | {
     "without-jail": without_jail(CURRENT),
+    "auth-slurm": with_auth_slurm(CURRENT),
 }
 
 

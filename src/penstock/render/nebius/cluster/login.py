@@ -1,14 +1,17 @@
-"""The StatefulSet of login pods: munged, and sshd, whose users are in the jail if there is one."""
+"""The StatefulSet of login pods: sshd, whose users are in the jail if there is one.
+
+By spec.authType munged is a sidecar, or the entry point of the image runs sackd beside sshd.
+"""
 
 from __future__ import annotations
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
+from penstock.render.nebius import auth
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.cluster.services import sshd_port
 from penstock.render.nebius.container import container, jail_security, jail_variables, variable
 from penstock.render.nebius.inputs import ClusterInputs
-from penstock.render.nebius.munge import munge
 from penstock.render.nebius.pod import (
     claim_templates,
     filter_place,
@@ -76,11 +79,12 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
             if cluster.is_older
             else variable("SLURM_CLUSTER_WITH_GPU", str(cluster.has_gpus).lower()),
             *jail_variables(cluster.spec),
+            *auth.variables(cluster.spec),
         ],
         mounts=vol.with_mounts(
             [
                 vol.root_mount(cluster.spec),
-                vol.munge_socket_mount(),
+                *auth.mounts(cluster.spec),
                 vol.limits_mount(),
                 *vol.ssh_mounts(),
                 *vol.scratch_mounts(cluster.spec),
@@ -92,10 +96,10 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
     )
     spec = pod_spec(
         first=declared.custom_init_containers,
-        init=[munge(declared.munge)],
+        init=auth.sidecars(cluster.spec, declared.munge),
         containers=[sshd],
         volumes=[
-            *vol.munge_volumes(cluster.name),
+            *auth.volumes(cluster),
             vol.limits_volume(cluster.name, "login"),
             *vol.ssh_volumes(cluster.cluster),
             *vol.scratch_volumes(memory),

@@ -13,6 +13,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.render.parts.key_secret import key_secret
+from penstock.slurm.auth.key_files import SLURM_KEY
 
 MUNGE_KEY_BYTES: Final = 1024
 """Longest key that munged reads. Source: munged(8)."""
@@ -33,6 +34,12 @@ def munge_secret(cluster: SlurmCluster, key: bytes) -> Json:
     """The Secret with the key of munge."""
     name = names.munge_secret(cluster.metadata.name)
     return _secret(cluster, name, {names.MUNGE_KEY: key}, "common")
+
+
+def slurm_key_secret(cluster: SlurmCluster, key: bytes) -> Json:
+    """The Secret with the key of auth/slurm."""
+    name = names.slurm_key_secret(cluster.metadata.name)
+    return _secret(cluster, name, {SLURM_KEY: key}, "common")
 
 
 def jwt_secret(cluster: SlurmCluster, key: bytes) -> Json:

@@ -16,6 +16,7 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
+from penstock.render.nebius import auth
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.cluster.services import slurmctld_port
 from penstock.render.nebius.container import (
@@ -26,7 +27,6 @@ from penstock.render.nebius.container import (
     variable,
 )
 from penstock.render.nebius.inputs import ClusterInputs
-from penstock.render.nebius.munge import munge
 from penstock.render.nebius.pod import (
     claim_templates,
     filter_place,
@@ -91,10 +91,10 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
     declared = cluster.spec.slurm_nodes.controller
     return pod_spec(
         first=declared.custom_init_containers,
-        init=[munge(declared.munge), _reconfigure(cluster)],
+        init=[*auth.sidecars(cluster.spec, declared.munge), _reconfigure(cluster)],
         containers=[_slurmctld(cluster, mounts)],
         volumes=[
-            *vol.munge_volumes(cluster.name),
+            *auth.slurmctld_volumes(cluster),
             vol.limits_volume(cluster.name, "controller"),
             vol.jwt_key_volume(cluster.name),
             *vol.manifests(volumes),
@@ -118,12 +118,12 @@ def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
         security=capabilities(SYS_ADMIN),
         # Five minutes: the state of a large cluster takes its time to load.
         probes={"startupProbe": tcp_probe("slurmctld", periodSeconds=1, failureThreshold=300)},
-        env=jail_variables(cluster.spec),
+        env=[*jail_variables(cluster.spec), *auth.variables(cluster.spec)],
         mounts=vol.with_mounts(
             [
                 vol.mount(names.CONTROLLER_SPOOL, _SPOOL_PATH),
                 vol.root_mount(cluster.spec),
-                vol.munge_socket_mount(),
+                *auth.slurmctld_mounts(cluster.spec),
                 vol.limits_mount(),
                 vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
             ],
@@ -157,7 +157,7 @@ def _reconfigure(cluster: ClusterInputs) -> Json:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             vol.root_mount(cluster.spec, read_only=True),
-            vol.munge_socket_mount(),
+            *auth.client_mounts(cluster.spec),
             candidate_mount(),
             vol.mount(_STATE, "/run/reconfigure"),
             vol.mount(names.CONTROLLER_SPOOL, _STATE_PATH, read_only=True),

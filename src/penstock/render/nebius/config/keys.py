@@ -30,12 +30,12 @@ def values_of(inputs: ConfigInputs) -> VersionedValues:
 
 def general(inputs: ConfigInputs) -> list[str]:
     """The names of cluster and slurmctld, and the authentication."""
-    host = names.controller_pod(inputs.prefix)
+    host, auth = names.controller_pod(inputs.prefix), inputs.cluster.spec.auth_type
     return [
         pair("ClusterName", inputs.name),
         pair("SlurmctldHost", f"{host}({names.service(inputs.name, 'controller')})"),
-        "AuthType=auth/munge",
-        "CredType=cred/munge",
+        f"AuthType={auth}",
+        f"CredType={auth.replace('auth/', 'cred/')}",
         *(f"{key}={value}" for key, value in REQUIRED.items()),
     ]
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from penstock.api.cluster.embedded_database import DATABASE
 from penstock.api.nebius.accounting import AccountingNode
+from penstock.api.nebius.slurmcluster import AuthType
 from penstock.render.nebius.config.lines import BANNER, given, one_line
 from penstock.slurm import daemons
 from penstock.slurm.conf.document import quoted
@@ -27,7 +28,11 @@ SPOOL: Final = "/var/spool/slurmdbd"
 
 
 def slurmdbd_conf(
-    accounting: AccountingNode, database: Database, password: str, tls_digest: str = ""
+    accounting: AccountingNode,
+    database: Database,
+    password: str,
+    tls_digest: str = "",
+    auth_type: AuthType = "auth/munge",
 ) -> str:
     """The file's text. Raises ConfError for a password that cannot stand in it.
 
@@ -35,7 +40,7 @@ def slurmdbd_conf(
     file changes.
     """
     lines = [
-        *_general(accounting),
+        *_general(accounting, auth_type),
         *_storage(database, password),
         *_records(accounting),
     ]
@@ -50,9 +55,9 @@ def port(accounting: AccountingNode) -> int:
     return declared or daemons.SLURMDBD_PORT
 
 
-def _general(accounting: AccountingNode) -> list[str]:
+def _general(accounting: AccountingNode, auth_type: AuthType) -> list[str]:
     return given(
-        ("AuthType", "auth/munge"),
+        ("AuthType", auth_type),
         ("AuthAltTypes", "auth/jwt"),
         ("AuthAltParameters", f"jwt_key={FOLDER}/{JWT_KEY}"),
         ("SlurmUser", "slurm"),

@@ -22,7 +22,7 @@ from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmClusterSpec
 from penstock.api.nebius.version_defaults import versioned_values
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
-from penstock.render.nebius import job_mounts
+from penstock.render.nebius import auth, job_mounts
 from penstock.render.nebius.container import field_variable, jail_variables, variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.worker.template import WorkerTemplate
@@ -44,6 +44,7 @@ def environment(
             else _of_cluster(cluster, of)
         ),
         *jail_variables(cluster.spec),
+        *auth.variables(cluster.spec),
         variable("SLURMD_OPTIONS", _options(cluster.spec, workers, of, slot)),
         *job_mounts.variables(of.per_job),
     ]

@@ -11,11 +11,11 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
+from penstock.render.nebius import auth
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.cluster.login import searches
 from penstock.render.nebius.container import SYS_ADMIN, capabilities, container, jail_security
 from penstock.render.nebius.inputs import ClusterInputs
-from penstock.render.nebius.munge import munge
 from penstock.render.nebius.pod import pod_spec
 from penstock.render.nebius.worker.env import environment
 from penstock.render.nebius.worker.revision import revision
@@ -96,7 +96,7 @@ def _pod_spec(
     )
     spec = pod_spec(
         first=of.init_containers,
-        init=[munge(of.munge)],
+        init=auth.sidecars(cluster.spec, of.munge),
         containers=[slurmd],
         volumes=[
             *worker_volumes(cluster, of),

@@ -110,6 +110,8 @@ def _prefix(workers: WorkerSet) -> str:
 def _declared(cluster: ClusterInputs, workers: WorkerSet) -> Json:
     of = worker_template(cluster, workers)
     parts: Json = {"sshdKeys": names.sshd_keys_secret(cluster.cluster)}
+    if not cluster.spec.has_munge:
+        parts["authType"] = cluster.spec.auth_type
     if isinstance(of.declared_by, NodeSet):
         given: Any = of.declared_by.spec
         parts["cgroupVersion"] = cluster.spec.cgroup_version

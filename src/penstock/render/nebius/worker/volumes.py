@@ -8,7 +8,7 @@ from typing import Final
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.nodeset import NodeSet
-from penstock.render.nebius import job_mounts
+from penstock.render.nebius import auth, job_mounts
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.worker.template import WorkerTemplate
@@ -34,7 +34,7 @@ def worker_volumes(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
     """Volumes of the pod that no user declares."""
     is_node_set = isinstance(of.declared_by, NodeSet)
     found = [
-        *vol.munge_volumes(cluster.name),
+        *auth.volumes(cluster),
         vol.limits_volume(cluster.name, of.limits),
         *vol.ssh_volumes(cluster.cluster),
         *vol.scratch_volumes(of.memory),
@@ -65,7 +65,7 @@ def worker_mounts(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
     found = [
         vol.mount(names.SPOOL, "/var/spool/slurmd"),
         vol.root_mount(spec),
-        vol.munge_socket_mount(),
+        *auth.mounts(spec),
         vol.limits_mount(),
         *vol.ssh_mounts(),
         *vol.scratch_mounts(spec),

@@ -29,6 +29,7 @@ from penstock.render.parts.pod_template import (
 )
 from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
+from penstock.render.slinky import auth
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
@@ -51,6 +52,8 @@ class SlurmdbdInputs:
     slurm_key_hash: str
     jwt_key_hash: str
     jwks_hash: str = ""
+    munge_image: str = ""
+    """For the sidecar with munged."""
     ring: str = ""
     """Secret with the key ring of the cluster that it keeps the records of."""
 
@@ -126,7 +129,8 @@ def objects(accounting: Accounting, given: SlurmdbdInputs) -> list[Json]:
 def declared(accounting: Accounting, given: SlurmdbdInputs) -> WorkloadSpec:
     """Desired pod of slurmdbd."""
     spec = accounting.spec
-    secrets = [ref.name for ref in (spec.slurm_key_ref, spec.effective_jwt_key_ref) if ref]
+    keys = (spec.slurm_key_ref, spec.munge_key_ref, spec.effective_jwt_key_ref)
+    secrets = [ref.name for ref in keys if ref]
     files = [spec.jwks_key_ref.name] if spec.jwks_key_ref else []
     return WorkloadSpec(
         spec.template,
@@ -169,12 +173,19 @@ def _pod_spec(accounting: Accounting, given: SlurmdbdInputs) -> Json:
         "runAsUser": daemons.SLURM_UID,
         "runAsGroup": daemons.SLURM_UID,
     }
+    munge = accounting.spec.munge_key_ref
     return {
         "automountServiceAccountToken": False,
         "securityContext": {**user, "fsGroup": daemons.SLURM_UID},
+        **_munged(accounting, given),
         "containers": [_slurmdbd(accounting, given, user)],
-        "volumes": [_etc(accounting, given), memory("run")],
+        "volumes": [_etc(accounting, given), memory("run"), *auth.volumes(munge)],
     }
+
+
+def _munged(accounting: Accounting, given: SlurmdbdInputs) -> Json:
+    found = auth.sidecars(accounting.spec.munge_key_ref, given.munge_image)
+    return {"initContainers": found} if found else {}
 
 
 def _slurmdbd(accounting: Accounting, given: SlurmdbdInputs, user: Json) -> Json:
@@ -194,8 +205,14 @@ def _slurmdbd(accounting: Accounting, given: SlurmdbdInputs, user: Json) -> Json
         },
         "securityContext": user,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [etc_mount(), {"name": "run", "mountPath": "/run"}],
+        "volumeMounts": [
+            etc_mount(),
+            {"name": "run", "mountPath": "/run"},
+            *auth.mounts(accounting.spec.munge_key_ref),
+        ],
     }
+    if accounting.spec.munge_key_ref is not None:
+        base["env"] = [{"name": "SLURMDBD_AUTH", "value": "auth/munge"}]
     if not has_own_entrypoint(accounting):
         del base["command"]
         base["readinessProbe"] = tcp_probe("slurmdbd", periodSeconds=2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting, StorageConfig
+from penstock.render.slinky import auth
 from penstock.slurm.conf.document import Document, joined, quoted
 from penstock.slurm.daemons import SLURMDBD_PORT
 
@@ -40,13 +41,14 @@ def _required(accounting: Accounting) -> dict[str, str]:
     jwks = ",jwks=/etc/slurm/jwks.json" if accounting.spec.jwks_key_ref else ""
     return {
         "AuthAltParameters": f"jwt_key=/etc/slurm/jwt.key{jwks}",
-        "AuthInfo": "use_client_ids",
+        **auth.auth_info(accounting.spec.munge_key_ref),
     }
 
 
 def _plugins(accounting: Accounting) -> list[str]:
     required = (f"{key}={value}" for key, value in _required(accounting).items())
-    return ["AuthType=auth/slurm", "AuthAltTypes=auth/jwt", *required]
+    kind, _, alternative = auth.conf_lines(accounting.spec.munge_key_ref)
+    return [kind, alternative, *required]
 
 
 def _storage(storage: StorageConfig | None, password: str) -> list[str]:

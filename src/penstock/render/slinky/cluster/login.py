@@ -31,6 +31,7 @@ from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.parts.ssh_host_keys import FILES
 from penstock.render.parts.sshd_config import LOGIN, sshd_config
+from penstock.render.slinky import auth
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.volumes import config_server, key_sources, worker_search
@@ -42,6 +43,7 @@ _SSH = "ssh-config"
 _SSSD = "sssd-conf"
 _KEYS = "slurm-config"
 _SACKD = "sackd-dir"
+_RUN = "/run/slurm"
 
 
 def host_keys(loginset: LoginSet, keys: Mapping[str, str]) -> Json:
@@ -151,11 +153,12 @@ def declared(
 
 
 def _pod_spec(cluster: ClusterInputs, loginset: LoginSet) -> Json:
-    login = _login(cluster, loginset)
+    login, keys = _login(cluster, loginset), key_sources(cluster, CLIENTS)
     volumes = [
         memory(ETC),
         memory(_SACKD),
-        projected(_KEYS, 0o600, key_sources(cluster, CLIENTS)),
+        *([projected(_KEYS, 0o600, keys)] if keys else []),
+        *auth.volumes(cluster.munge_key),
         projected(
             _HOST_KEYS,
             0o600,
@@ -185,7 +188,10 @@ def _pod_spec(cluster: ClusterInputs, loginset: LoginSet) -> Json:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "dnsConfig": worker_search(cluster),
-        "initContainers": [_initconf(login["image"], loginset.spec.initconf)],
+        "initContainers": [
+            *auth.sidecars(cluster.munge_key, cluster.images.munge),
+            _initconf(login["image"], loginset.spec.initconf, has_keys=bool(keys)),
+        ],
         "containers": [login],
         "volumes": volumes,
     }
@@ -206,7 +212,8 @@ def _single(volume: str, directory: str, file: str) -> Json:
 def _login(cluster: ClusterInputs, loginset: LoginSet) -> Json:
     mounts = [
         etc_mount(),
-        {"name": _SACKD, "mountPath": "/run/slurm"},
+        {"name": _SACKD, "mountPath": _RUN},
+        *auth.mounts(cluster.munge_key),
         *(_single(_HOST_KEYS, "/etc/ssh", file) for file in _FILES),
         _single(_SSH, "/etc/ssh", "sshd_config"),
         _single(_SSH, "/root/.ssh", "authorized_keys"),
@@ -214,6 +221,9 @@ def _login(cluster: ClusterInputs, loginset: LoginSet) -> Json:
     if loginset.spec.sssd_conf_ref:
         mounts.append(_single(_SSSD, "/etc/sssd", "sssd.conf"))
     port = _ssh_port(loginset)
+    # sackd has fetched the configuration, and serves its socket where there is one.
+    has_socket = cluster.munge_key is None
+    serves = f"test -S {_RUN}/sack.socket" if has_socket else f"test -e {_RUN}/conf/slurm.conf"
     base: Json = {
         "name": "login",
         "image": cluster.images.login,
@@ -228,7 +238,7 @@ def _login(cluster: ClusterInputs, loginset: LoginSet) -> Json:
                 "command": [
                     "sh",
                     "-c",
-                    "test -S /run/slurm/sack.socket &&"
+                    f"{serves} &&"
                     f" cat /proc/net/tcp /proc/net/tcp6 | grep -q ':{port:04X} [0-9A-F:]* 0A '",
                 ]
             },
@@ -248,7 +258,7 @@ def _ssh_port(loginset: LoginSet) -> int:
     return daemons.SSH_PORT
 
 
-def _initconf(image: str, user: Json) -> Json:
+def _initconf(image: str, user: Json, *, has_keys: bool) -> Json:
     base: Json = {
         "name": "initconf",
         "image": image,
@@ -256,7 +266,7 @@ def _initconf(image: str, user: Json) -> Json:
         "env": [{"name": "SLURM_USER", "value": "slurm"}],
         "volumeMounts": [
             {"name": ETC, "mountPath": "/mnt/etc/slurm"},
-            {"name": _KEYS, "mountPath": "/mnt/slurm", "readOnly": True},
+            *([{"name": _KEYS, "mountPath": "/mnt/slurm", "readOnly": True}] if has_keys else []),
         ],
     }
     return merge.container(base, user)

@@ -33,13 +33,14 @@ from penstock.render.parts.pod_template import (
     template,
 )
 from penstock.render.parts.service import Port, service
+from penstock.render.slinky import auth
 from penstock.render.slinky.cluster import release, sssd
 from penstock.render.slinky.cluster import service_aliases as aliases
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.config.config_maps import config_map, config_maps_of, declared, files
 from penstock.render.slinky.config.slurm_conf import state_directory
 from penstock.render.slinky.inputs import ClusterInputs
-from penstock.render.slinky.volumes import key_sources
+from penstock.render.slinky.volumes import has_ring, key_sources
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_files import JWT_KEY
 from penstock.slurm.auth.key_rotation import SLURMCTLD
@@ -214,7 +215,7 @@ def stateful_set(cluster: ClusterInputs) -> Json:
     hashes = {
         slinky_labels.SLURM_KEY_HASH: cluster.slurm_key_hash,
         slinky_labels.JWT_KEY_HASH: cluster.jwt_key_hash,
-        marks.KEY_RING: app_labels.TRUE,
+        marks.KEY_RING: app_labels.TRUE if has_ring(cluster) else "",
         marks.TRIES_CONFIG: app_labels.TRUE if tries_configuration(cluster) else "",
     }
     spec: Json = {
@@ -247,6 +248,7 @@ def _pod_spec(cluster: ClusterInputs, state: list[Json]) -> Json:
         "affinity": spread(app_labels.selector_labels("slurmctld", _instance(cluster))),
         "securityContext": {"runAsNonRoot": True, **user, "fsGroup": daemons.SLURM_UID},
         "initContainers": [
+            *auth.sidecars(cluster.munge_key, cluster.images.munge),
             _reconfigure(cluster, slurmctld["image"]),
             logfile(slurmctld["image"], "/var/log/slurm/slurmctld.log", spec.logfile),
             *sssd.sidecars(cluster),
@@ -259,6 +261,7 @@ def _pod_spec(cluster: ClusterInputs, state: list[Json]) -> Json:
             memory("run"),
             {"name": _SOCKET, "emptyDir": {}},
             memory(_RECONFIGURE),
+            *auth.volumes(cluster.munge_key),
             *sssd.volumes(cluster),
             *state,
         ],
@@ -299,6 +302,7 @@ def _slurmctld(cluster: ClusterInputs) -> Json:
             {"name": _STATE, "mountPath": state_directory(cluster)},
             {"name": _SOCKET, "mountPath": "/run/slurmctld"},
             logs_mount(),
+            *auth.mounts(cluster.munge_key),
             *sssd.mounts(cluster),
         ],
     }
@@ -320,6 +324,7 @@ def _reconfigure(cluster: ClusterInputs, image: str) -> Json:
             {"name": _SOCKET, "mountPath": "/run/slurmctld", "readOnly": True},
             {"name": _RECONFIGURE, "mountPath": "/run/reconfigure"},
             {"name": _STATE, "mountPath": state, "readOnly": True},
+            *auth.mounts(cluster.munge_key),
         ],
     }
     return merge.container(base, cluster.controller.spec.reconfigure)
@@ -339,7 +344,7 @@ def _etc(cluster: ClusterInputs) -> Json:
 
 def _candidates(cluster: ClusterInputs) -> Json:
     """/etc/slurm without keys as it is to become, and what the pod's annotations ask for."""
-    ring = ring_sources(names.key_ring(cluster.controller), SLURMCTLD)
+    ring = ring_sources(names.key_ring(cluster.controller), SLURMCTLD) if has_ring(cluster) else []
     candidate = names.config_candidate(cluster.controller)
     return candidate_volume(candidate, 0o640, *ring, *_users_files(cluster))
 

@@ -25,7 +25,7 @@ from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.config.slurm_conf import slurm_conf
 from penstock.render.slinky.inputs import ClusterInputs
-from penstock.render.slinky.volumes import config_server, slurm_key_source
+from penstock.render.slinky.volumes import config_server, slurm_key_sources
 from penstock.slurm import daemons
 
 _ID = daemons.SLURMRESTD_UID
@@ -156,7 +156,7 @@ def _pod_spec(cluster: ClusterInputs, restapi: RestApi, conf: str) -> Json:
                         names.config_map(cluster.controller),
                         ("slurm.conf", "slurm.conf", None),
                     ),
-                    slurm_key_source(cluster),
+                    *slurm_key_sources(cluster),
                 ],
             )
         ],

@@ -23,6 +23,7 @@ from penstock.render.config.sections import (
     with_partitions_of,
 )
 from penstock.render.parts.pod_template import names_of
+from penstock.render.slinky import auth
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document, joined
@@ -130,9 +131,7 @@ def _external(cluster: ClusterInputs) -> tuple[str, list[str]]:
         "SlurmUser=slurm",
         f"SlurmctldHost={names.slurmctld_host(controller)}",
         f"SlurmctldPort={names.slurmctld_port(controller)}",
-        "AuthType=auth/slurm",
-        "CredType=cred/slurm",
-        "AuthAltTypes=auth/jwt",
+        *auth.conf_lines(cluster.munge_key),
     ]
 
 
@@ -146,14 +145,14 @@ def _alt_parameters(cluster: ClusterInputs) -> str:
 def _required(cluster: ClusterInputs) -> dict[str, str]:
     return {
         "AuthAltParameters": _alt_parameters(cluster),
-        "AuthInfo": "use_client_ids",
+        **auth.auth_info(cluster.munge_key),
         "SlurmctldParameters": "enable_configless,reconfig_on_restart",
     }
 
 
 def _plugins(cluster: ClusterInputs) -> list[str]:
     required = _required(cluster)
-    lines = ["AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt"]
+    lines = auth.conf_lines(cluster.munge_key)
     lines += [f"{key}={value}" for key, value in required.items()]
     if cluster.controller.spec.metrics.enabled and has_metrics(cluster):
         lines.append("MetricsType=metrics/openmetrics")

@@ -27,10 +27,11 @@ from penstock.render.parts.pod_template import (
 )
 from penstock.render.parts.script import script
 from penstock.render.parts.sshd_config import WORKER, sshd_config
+from penstock.render.slinky import auth
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset.slurmd_conf import node_conf
-from penstock.render.slinky.volumes import config_server, is_internal, key_sources, worker_search
+from penstock.render.slinky.volumes import config_server, has_ring, key_sources, worker_search
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
 from penstock.slurm.auth.key_rotation import WORKERS
@@ -48,7 +49,7 @@ def ssh_files(nodeset: NodeSet) -> dict[str, str]:
 
 def pod_spec(cluster: ClusterInputs, nodeset: NodeSet) -> Json:
     """Our part of the spec of one pod, before the user's template is laid over it."""
-    slurmd = container(cluster, nodeset)
+    slurmd, keys = container(cluster, nodeset), key_sources(cluster, WORKERS)
     spec: Json = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -56,12 +57,14 @@ def pod_spec(cluster: ClusterInputs, nodeset: NodeSet) -> Json:
         "dnsConfig": worker_search(cluster),
         "tolerations": [tolerations.WORKER],
         "initContainers": [
-            logfile(slurmd["image"], "/var/log/slurm/slurmd.log", nodeset.spec.logfile)
+            *auth.sidecars(cluster.munge_key, cluster.images.munge),
+            logfile(slurmd["image"], "/var/log/slurm/slurmd.log", nodeset.spec.logfile),
         ],
         "containers": [slurmd],
         "volumes": [
-            projected(ETC, 0o600, key_sources(cluster, WORKERS)),
+            projected(ETC, 0o600, keys) if keys else memory(ETC),
             memory(LOGS),
+            *auth.volumes(cluster.munge_key),
             *_ssh_volumes(nodeset),
         ],
     }
@@ -110,13 +113,14 @@ def container(cluster: ClusterInputs, nodeset: NodeSet) -> Json:
     ports: list[Json] = [
         {"name": "slurmd", "containerPort": daemons.SLURMD_PORT, "protocol": "TCP"}
     ]
-    mounts: list[Json] = [etc_mount(), logs_mount()]
-    for volume in _ssh_volumes(nodeset):
+    mounts: list[Json] = [etc_mount(), logs_mount(), *auth.mounts(cluster.munge_key)]
+    ssh = _ssh_volumes(nodeset)
+    for volume in ssh:
         path, file = _SSH_MOUNTS[volume["name"]]
         mounts.append(
             {"name": volume["name"], "mountPath": path, "subPath": file, "readOnly": True}
         )
-    if len(mounts) > 2:
+    if ssh:
         ports.append({"name": "ssh", "containerPort": daemons.SSH_PORT, "protocol": "TCP"})
     version = release.of_slurmd(cluster, nodeset)
     base: Json = {
@@ -170,7 +174,7 @@ def _keys(cluster: ClusterInputs) -> list[Json]:
     """
     files = (("SLURM_SACK_JWKS", SLURM_JWKS), ("SLURM_SACK_KEY", SLURM_KEY))
     found: list[Json] = [{"name": name, "value": f"/etc/slurm/{file}"} for name, file in files]
-    return found if is_internal(cluster) else []
+    return found if has_ring(cluster) else []
 
 
 def _limits(nodeset: NodeSet) -> list[Json]:

@@ -21,7 +21,7 @@ from penstock.render.parts.service import Port, service
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset.pod_spec import pod_spec, pvc_volumes, ssh_files
 from penstock.render.slinky.nodeset.revision import controller_revision, revision
-from penstock.render.slinky.volumes import is_internal
+from penstock.render.slinky.volumes import has_ring
 from penstock.slurm import daemons
 
 __all__ = [
@@ -193,7 +193,7 @@ def node_pod(
 
 
 def _ring(cluster: ClusterInputs) -> dict[str, str]:
-    return {marks.KEY_RING: app_labels.TRUE} if is_internal(cluster) else {}
+    return {marks.KEY_RING: app_labels.TRUE} if has_ring(cluster) else {}
 
 
 def _pod(

@@ -1,0 +1,35 @@
+"""A key whose length munged or Slurm rejects: the daemon that reads it would end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.slurm.auth.key_rotation import SHORTEST
+
+MUNGE_SHORTEST: Final = 32
+MUNGE_LONGEST: Final = 1024
+"""Bytes of a key of munged. Source: munged(8), --key-file."""
+
+
+def munge_key_problem(path: str, ref: SecretKeySelector, size: int) -> Finding | None:
+    """Why munged rejects a key of that many bytes; `path` is the field that names it, if any."""
+    if MUNGE_SHORTEST <= size <= MUNGE_LONGEST:
+        return None
+    return _unusable(path, ref, size, f"munge takes {MUNGE_SHORTEST} to {MUNGE_LONGEST}")
+
+
+def slurm_key_problem(path: str, ref: SecretKeySelector, size: int) -> Finding | None:
+    """Why Slurm rejects a key of auth/slurm of that many bytes."""
+    if size >= SHORTEST:
+        return None
+    return _unusable(path, ref, size, f"auth/slurm takes {SHORTEST} or more")
+
+
+def _unusable(path: str, ref: SecretKeySelector, size: int, allowed: str) -> Finding:
+    told = (
+        f"{path}key {ref.key} of Secret {ref.name} has {size} bytes, and {allowed}: put another "
+        "key there"
+    )
+    return Finding(False, "KeyUnusable", told)

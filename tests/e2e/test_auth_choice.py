@@ -1,0 +1,315 @@
+"""Authentication by choice: a SlurmCluster with auth/slurm, a Controller with a site's munge key.
+
+Scenario S163 without the rotation.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import secrets
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from e2e_kit import manifests, mariadb
+from e2e_kit.api import Json, condition
+from e2e_kit.cluster import VERSION, Cluster
+from e2e_kit.images import give_all
+from e2e_kit.site import Site, eventually
+from e2e_kit.slurmcluster import NAME, SlurmClusterSite
+from e2e_kit.slurmcluster_records import ClusterRecords
+from penstock.local.images import build_jail, build_slurm
+from penstock.slurm.auth import jwt
+
+EXAMPLE = (Path(__file__).parents[2] / "examples/slurmcluster.yaml").read_text()
+LONG_S = 180.0
+KEY_REF = {"name": "site-munge", "key": "site.key"}
+CLIENT = "client"
+"""A pod of no cluster with munged, the clients of Slurm and a slurm.conf of five lines."""
+SMALL = "--mem=1M --cpus-per-task=1"
+STORAGE = {"size": "1Gi"}
+JOB = ("--mem=50", "--immediate=60")
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def images(site: Site) -> dict[str, str]:
+    mariadb.load(site.node)
+    of_slurm = build_slurm()
+    more = (of_slurm["slurm"], of_slurm["slurmdbd"])
+    return give_all(site.node, [*build_jail().values(), *more])
+
+
+@pytest.fixture(scope="module")
+def slurm(site: Site, images: dict[str, str]) -> Generator[SlurmClusterSite]:
+    """A SlurmCluster with a jail, whose daemons and clients have auth/slurm."""
+    text = EXAMPLE.replace("  clusterType: cpu\n", "  clusterType: cpu\n  authType: auth/slurm\n")
+    found = SlurmClusterSite(site, f"authslurm-{secrets.token_hex(2)}", text, images)
+    try:
+        found.up()
+        yield found
+    finally:
+        found.down()
+
+
+@pytest.fixture(scope="module")
+def munge(images: dict[str, str], clusters: Callable[[str], Cluster]) -> Cluster:
+    """A Controller whose munge key does not exist yet, and all that belongs to it."""
+    assert images
+    found = clusters("munge")
+    found.create(
+        manifests.controller(mungeKeyRef=KEY_REF),
+        manifests.restapi(),
+        manifests.nodeset(1),
+        manifests.loginset(),
+    )
+    return found
+
+
+def site_key(data: bytes) -> Json:
+    """The Secret that the user of the existing munge cluster makes."""
+    made: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEY_REF["name"]}}
+    return {**made, "data": {KEY_REF["key"]: base64.b64encode(data).decode()}}
+
+
+def client(cluster: Cluster, images: dict[str, str]) -> list[Json]:
+    """A pod with munged and Slurm's clients, as a node of the existing cluster has them."""
+    conf = (
+        f"ClusterName=test\nSlurmctldHost=slurm-controller.{cluster.namespace}\n"
+        "SlurmUser=slurm\nAuthType=auth/munge\nCredType=cred/munge\n"
+    )
+    socket = {"name": "socket", "mountPath": "/run/munge"}
+    key = {"secretName": KEY_REF["name"], "items": [{"key": KEY_REF["key"], "path": "munge.key"}]}
+    answers = ["sh", "-c", "munge -n | unmunge"]
+    munged = {
+        "name": "munge",
+        "image": images["munge"],
+        "restartPolicy": "Always",
+        "startupProbe": {"exec": {"command": answers}, "periodSeconds": 1, "failureThreshold": 60},
+        "volumeMounts": [socket, {"name": "key", "mountPath": "/mnt/munge-key"}],
+    }
+    clients = {
+        "name": CLIENT,
+        "image": images["slurm"],
+        "command": ["tini", "--", "sleep", "infinity"],
+        "volumeMounts": [socket, {"name": "conf", "mountPath": "/etc/slurm"}],
+    }
+    spec: Json = {
+        "initContainers": [munged],
+        "containers": [clients],
+        "volumes": [
+            {"name": "socket", "emptyDir": {}},
+            {"name": "key", "secret": key},
+            {"name": "conf", "configMap": {"name": "client-conf"}},
+        ],
+    }
+    pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": CLIENT}, "spec": spec}
+    return [manifests.config_map("client-conf", **{"slurm.conf": conf}), pod]
+
+
+def reports(cluster: Cluster, reason: str, words: str) -> None:
+    """Wait until the Controller's Ready has a reason and words."""
+
+    def found(objects: dict[str, Json]) -> bool:
+        one = condition(objects[manifests.NAME], "Ready")
+        return one.get("reason") == reason and words in one.get("message", "")
+
+    cluster.until("controllers", found, f"Ready is {reason}: {words}", LONG_S)
+
+
+def test_jobs_run_from_login_and_jail_by_auth_slurm_without_munge(
+    slurm: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S163: slurmctld, slurmd and sackd have the key; clients have a socket."""
+    figure(f"SlurmCluster with auth/slurm, from objects to idle workers: {slurm.start_s:.1f} s")
+    pods = json.loads(slurm.kubectl("get", "pods", "-o", "json"))["items"]
+    containers = {
+        one["name"]
+        for pod in pods
+        for one in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))
+    }
+    assert {"slurmctld", "slurmd", "sshd"} <= containers
+    assert "munge" not in containers
+    assert "auth/slurm" in slurm.scontrol("show", "config")
+    in_jail = "chroot /mnt/jail"
+
+    def ran() -> list[str]:
+        said = slurm.run("login-0", "sshd", f"{in_jail} srun -N2 {SMALL} hostname")
+        return sorted(said.split())
+
+    # sackd of the login may start a moment after the workers.
+    eventually("srun works in the login", lambda: ran() == ["worker-0", "worker-1"], 60, every=1)
+    inner = f"{in_jail} srun -N1 --overlap {SMALL} sinfo -h -N -o %N"
+    assert set(slurm.run("login-0", "sshd", inner).split()) == {"worker-0", "worker-1"}
+    with pytest.raises(Exception, match=r"Permission denied|No such file"):
+        slurm.run("login-0", "sshd", f"{in_jail} cat /run/penstock-auth/slurm.key")
+
+
+def test_slurmrestd_of_such_a_cluster_answers_tokens(site: Site, slurm: SlurmClusterSite) -> None:
+    secret = json.loads(slurm.kubectl("get", "secret", f"{NAME}-rest-jwt-key", "-o", "json"))
+    key = base64.b64decode(secret["data"]["rest_jwt.key"])
+    service = site.api.get("services", slurm.namespace, f"{NAME}-rest-svc")
+    assert service is not None
+    connection = http.client.HTTPConnection(service["spec"]["clusterIP"], 6820, timeout=20)
+    headers = {"X-SLURM-USER-TOKEN": jwt.mint(key, "slurm", 600, time.time())}
+    connection.request("GET", f"/slurm/{VERSION}/nodes/", headers=headers)
+    answer = connection.getresponse()
+    nodes = {one["name"] for one in json.loads(answer.read())["nodes"]}
+    connection.close()
+    assert nodes == {"worker-0", "worker-1"}
+
+
+def test_slurmdbd_of_such_a_cluster_knows_it(
+    slurm: SlurmClusterSite, images: dict[str, str]
+) -> None:
+    database = {"enabled": True, "image": mariadb.IMAGE, "imagePullPolicy": "Never"}
+    ClusterRecords(slurm, "login-0", images).enable(embeddedDB={**database, "storage": STORAGE})
+    shown = "chroot /mnt/jail sacctmgr -n -P show cluster format=cluster,controlhost || true"
+
+    def registered() -> bool:
+        said = slurm.run("login-0", "sshd", shown)
+        return any(one.partition("|")[0] == NAME and one[-1] != "|" for one in said.split())
+
+    eventually("slurmdbd has the cluster", registered, LONG_S, every=2)
+
+
+def test_a_configuration_reaches_slurmctld_and_the_type_cannot_change(
+    site: Site, slurm: SlurmClusterSite
+) -> None:
+    """The sidecar beside slurmctld is a client as well."""
+    slurm.patch({"customSlurmConfig": f"{slurm.custom}\nMaxArraySize=77\n"})
+    eventually(
+        "slurmctld has the new line",
+        lambda: "MaxArraySize            = 77" in slurm.scontrol("show", "config"),
+        LONG_S,
+        every=1,
+    )
+    patch = json.dumps({"spec": {"authType": "auth/munge"}})
+    words = ("patch", "slurmcluster", NAME, "--type=merge", "-p", patch)
+    assert "spec.authType cannot change" in site.rejected("-n", slurm.namespace, *words)
+
+
+def test_a_missing_key_and_one_that_is_too_short_are_named_until_they_are_right(
+    munge: Cluster,
+) -> None:
+    reports(munge, "SecretNotFound", "spec.mungeKeyRef: there is no Secret site-munge")
+    munge.apply(site_key(b"k" * 31))
+    reports(munge, "KeyUnusable", "has 31 bytes, and munge takes 32 to 1024")
+    assert munge.pods("app.kubernetes.io/name=slurmctld") == {}
+    munge.apply(site_key(secrets.token_bytes(128)))
+    munge.until_idle("compute-0", timeout=LONG_S)
+    munge.until_ready("controllers", manifests.NAME, LONG_S)
+
+
+def test_daemons_logins_and_tokens_work_with_the_munge_key_of_the_site(
+    munge: Cluster, site: Site
+) -> None:
+    assert "auth/munge" in munge.run("scontrol", "show", "config")
+    assert munge.run("srun", *JOB, "hostname").split() == ["compute-0"]
+    munge.until_ready("loginsets", "login", LONG_S)
+    (login,) = munge.pods("app.kubernetes.io/name=login")
+    said = munge.kubectl("exec", login, "-c", "login", "--", "srun", *JOB, "hostname")
+    assert said.split() == ["compute-0"]
+    assert munge.on("compute-0", "sinfo -h -o %N").split() == ["compute-0"]
+    assert set(munge.states()) == {"compute-0"}
+    for component in ("slurmctld", "slurmd", "login"):
+        for pod in munge.pods(f"app.kubernetes.io/name={component}").values():
+            names = {one["name"] for one in pod["spec"]["initContainers"]}
+            assert "munge" in names, component
+    patch = json.dumps({"spec": {"mungeKeyRef": None}})
+    words = ("patch", "controller", manifests.NAME, "--type=merge", "-p", patch)
+    assert "mungeKeyRef is immutable" in site.rejected("-n", munge.namespace, *words)
+
+
+def test_slurmdbd_with_the_munge_key_of_the_site_knows_the_cluster(munge: Cluster) -> None:
+    """One with a key of auth/slurm is named first, and corrected in place."""
+    database = {"image": mariadb.IMAGE, "imagePullPolicy": "Never", "storage": STORAGE}
+    jwt_ref = {"name": f"{manifests.NAME}-auth-jwt", "key": "jwt.key"}
+    books = manifests.of("Accounting", "books", jwtKeyRef=jwt_ref, embeddedDatabase=database)
+    books["spec"]["slurmKeyRef"] = {"name": KEY_REF["name"], "key": KEY_REF["key"]}
+    munge.apply(books)
+    munge.patch("controllers", manifests.NAME, {"spec": {"accountingRef": {"name": "books"}}})
+    reports(munge, "AuthTypesDiffer", "Accounting books another or none")
+    munge.patch("accountings", "books", {"spec": {"slurmKeyRef": None, "mungeKeyRef": KEY_REF}})
+    munge.until_ready("accountings", "books", LONG_S)
+
+    def registered() -> bool:
+        shown = "sacctmgr -n -P show cluster format=cluster,controlhost || true"
+        said = munge.run("sh", "-c", shown)
+        return any(one.partition("|")[0] == "test" and one[-1] != "|" for one in said.split())
+
+    eventually("slurmdbd has the cluster", registered, LONG_S, every=2)
+
+
+def test_an_external_client_with_the_same_key_runs_jobs(
+    munge: Cluster, images: dict[str, str]
+) -> None:
+    """S163: as in the existing munge cluster."""
+    munge.apply(*client(munge, images))
+
+    def asked(*command: str) -> list[str]:
+        return munge.kubectl("exec", CLIENT, "-c", CLIENT, "--", *command).split()
+
+    munge.kubectl("wait", "--for=condition=Ready", f"pod/{CLIENT}", "--timeout=120s")
+    assert asked("sinfo", "-h", "-o", "%N") == ["compute-0"]
+    assert asked("srun", *JOB, "hostname") == ["compute-0"]
+
+
+def test_workers_join_an_existing_munge_cluster_once_their_key_is_right(
+    munge: Cluster, clusters: Callable[[str], Cluster]
+) -> None:
+    """S163: slurmctld is external to the Controller that the workers belong to."""
+    here = clusters("joins")
+    jwt_name, jwt_key = munge.jwt_secret
+    token_key = munge.get("secrets", jwt_name)["data"]
+    outside = {"host": f"slurm-controller.{munge.namespace}", "port": 6817}
+    jwt_ref = {"name": jwt_name, "key": jwt_key}
+    refs = {"mungeKeyRef": KEY_REF, "jwtKeyRef": jwt_ref}
+    spec = {"clusterName": "test", "external": True, "externalConfig": outside, **refs}
+    here.apply(
+        manifests.namespace(here.namespace),
+        {**site_key(b""), "metadata": {"name": jwt_name}, "data": token_key},
+        site_key(b"another key of the right length.."),
+        manifests.of("Controller", manifests.NAME, **spec),
+        manifests.restapi(),
+        manifests.nodeset(1, "burst", partition={"enabled": False}),
+    )
+    reports(here, "AuthenticationFailed", "the munge key that slurmd of burst-0 has")
+    data = munge.get("secrets", KEY_REF["name"])["data"]
+    here.apply({**site_key(b""), "data": data})
+    here.until_ready("controllers", manifests.NAME, LONG_S)
+    eventually("it is idle", lambda: munge.states().get("burst-0") == {"IDLE"}, LONG_S, every=1)
+    here.kubectl("delete", "nodeset", "burst", "--timeout=120s")
+    assert "burst-0" not in munge.states()
+
+
+def test_a_changed_key_locks_the_client_out_until_it_has_it_too(munge: Cluster) -> None:
+    """A job that runs is not lost; nobody restarts a pod of the cluster."""
+    job = munge.submit("sleep 600", "--output=/dev/null", "--mem=50")
+    munge.until_job(job, "RUNNING")
+    before = munge.uids()
+    key = secrets.token_bytes(64)
+    munge.apply(site_key(key))
+    # A kubelet refreshes the files of a pod that is annotated at once, else within two minutes.
+    for pod in munge.pods(""):
+        munge.kubectl("annotate", "pod", pod, "test.penstock.dev/key=changed")
+    read = "cat /run/munge-key/own/munge.key | base64 -w 0"
+    wanted = base64.b64encode(key).decode()
+    pods = [*munge.pods("app.kubernetes.io/name=slurmctld"), "compute-0"]
+
+    def everywhere() -> bool:
+        found = [munge.kubectl("exec", pod, "-c", "munge", "--", "sh", "-c", read) for pod in pods]
+        return found == [wanted] * len(pods)
+
+    eventually("munged of each pod has the new key", everywhere, LONG_S, every=2)
+    eventually("srun works", lambda: "compute-0" in munge.run("srun", *JOB, "hostname"), 60)
+    assert munge.job(job)["JobState"] == "RUNNING"
+    assert munge.uids() == before
+    words = munge.kubectl("exec", CLIENT, "-c", CLIENT, "--", "sh", "-c", "sinfo 2>&1 || true")
+    assert "error" in words
+    munge.kubectl("delete", "pod", CLIENT, "--now")
