@@ -58,7 +58,7 @@ class Place:
         """Run a script on the login: with the user's key, or with a password."""
         return ssh(self.key, user, script, host=self.address, port=self.port, password=password)
 
-    def said(self, script: str, user: str = "alice", password: str = "") -> str:
+    def output(self, script: str, user: str = "alice", password: str = "") -> str:
         """Output of a script that has to succeed. Raises OSError while it does not."""
         done = self.ssh(script, user, password)
         if done.returncode:
@@ -182,7 +182,7 @@ def place(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Generator[Pla
         service = json.loads(made.kubectl("get", "service", "cpu-login-svc", "-o", "json"))
         port = service["spec"]["ports"][0]["nodePort"]
         found = Place(made, site, site.node.address, port, key)
-        eventually("alice is known", lambda: found.said("id -u"), LONG_S)
+        eventually("alice is known", lambda: found.output("id -u"), LONG_S)
         yield found
     finally:
         made.down()
@@ -205,24 +205,24 @@ def test_all_daemons_and_the_jail_know_users_and_groups_and_local_ones_come_firs
 
 def test_a_user_logs_in_with_the_directorys_key_or_password_and_has_a_home(place: Place) -> None:
     """S053, S054: the session is in the jail, and so is the home."""
-    said = place.said(f"{WHO}; pwd; . /etc/os-release; echo $VERSION_CODENAME").split()
-    assert said == [*ALICES, "/home/alice", "trixie"]
-    assert place.said("id -un", password=PASSWORD) == "alice"
+    shown = place.output(f"{WHO}; pwd; . /etc/os-release; echo $VERSION_CODENAME").split()
+    assert shown == [*ALICES, "/home/alice", "trixie"]
+    assert place.output("id -un", password=PASSWORD) == "alice"
     assert place.ssh("true", password="wrong").returncode != 0
-    assert place.said("id -un", "root") == "root"
+    assert place.output("id -un", "root") == "root"
     assert place.inside("small-0", "stat -c %u:%g /home/alice") == f"{ALICE}:{PHYSICS}"
     assert place.inside("cpu-login-0", "su - alice -c 'id -un'") == "alice"
 
 
 def test_a_job_in_the_jail_runs_as_the_user_on_a_worker(place: Place) -> None:
     """S053."""
-    assert place.said(f"srun -Q sh -c '{WHO}; hostname'").split() == [*ALICES, "small-0"]
+    assert place.output(f"srun -Q sh -c '{WHO}; hostname'").split() == [*ALICES, "small-0"]
     submit = f"sbatch -Q --wait -o who.out --wrap '{WHO}' && cat who.out && stat -c %U:%G who.out"
-    assert place.said(submit).split() == [*ALICES, "alice:physics"]
-    job = place.said("sbatch --parsable -o /dev/null --wrap 'sleep 600'")
-    assert place.said("squeue --me -h -o '%i %u'") == f"{job} alice"
+    assert place.output(submit).split() == [*ALICES, "alice:physics"]
+    job = place.output("sbatch --parsable -o /dev/null --wrap 'sleep 600'")
+    assert place.output("squeue --me -h -o '%i %u'") == f"{job} alice"
     assert f"UserId=alice({ALICE})" in place.cluster.scontrol("show", "job", job)
-    place.said(f"scancel {job}")
+    place.output(f"scancel {job}")
 
 
 def test_root_of_a_job_cannot_answer_in_place_of_sssd(place: Place) -> None:
@@ -235,7 +235,7 @@ def test_root_of_a_job_cannot_answer_in_place_of_sssd(place: Place) -> None:
 
 def test_a_job_over_rest_with_a_token_runs_as_its_user_without_accounting(place: Place) -> None:
     """S038: slurmctld looks the user up, and nobody keeps records."""
-    answer = json.loads(place.said(f"{_TOKEN}; {_curl('ping')}"))
+    answer = json.loads(place.output(f"{_TOKEN}; {_curl('ping')}"))
     assert answer["errors"] == []
     job = {
         "name": "rest",
@@ -246,16 +246,16 @@ def test_a_job_over_rest_with_a_token_runs_as_its_user_without_accounting(place:
     }
     body = json.dumps({"job": job})
     sent = "-H 'Content-Type: application/json' -d @job.json"
-    place.said(f"cat >job.json <<'END'\n{body}\nEND")
-    answer = json.loads(place.said(f"{_TOKEN}; {_curl('job/submit', sent)}"))
+    place.output(f"cat >job.json <<'END'\n{body}\nEND")
+    answer = json.loads(place.output(f"{_TOKEN}; {_curl('job/submit', sent)}"))
     assert answer["errors"] == [], answer
     number = str(answer["job_id"])
     state = ("show", "job", number)
     eventually("it ends", lambda: "JobState=COMPLETED" in place.cluster.scontrol(*state), 60)
-    said = place.said("cat rest.out; stat -c %u:%g rest.out").split()
-    assert said == [*ALICES, f"{ALICE}:{PHYSICS}"]
+    shown = place.output("cat rest.out; stat -c %u:%g rest.out").split()
+    assert shown == [*ALICES, f"{ALICE}:{PHYSICS}"]
     status = "-o /dev/null -w '%{http_code}'"
-    assert place.said(f"SLURM_JWT=no.such.token; {_curl('jobs', status)}") in ("401", "511")
+    assert place.output(f"SLURM_JWT=no.such.token; {_curl('jobs', status)}") in ("401", "511")
     assert "AccountingAvailable" in json.dumps(place.cluster.get()["status"])
     assert place.cluster.status("AccountingAvailable") == "False"
 
@@ -280,14 +280,14 @@ def test_known_users_work_on_while_the_directory_is_away_and_new_ones_come_with_
     assert place.ssh("id dora", "root").returncode != 0
     for pod in PODS:
         assert place.cluster.run(pod, PODS[pod], "id -u alice").strip() == str(ALICE)
-    assert place.said(f"srun -Q sh -c '{WHO}'").split() == ALICES
-    assert place.said("id -un", password=PASSWORD) == "alice"
+    assert place.output(f"srun -Q sh -c '{WHO}'").split() == ALICES
+    assert place.output("id -un", password=PASSWORD) == "alice"
     place.cluster.kubectl("scale", "deployment/openldap", "--replicas=1")
     place.cluster.kubectl("rollout", "status", "deployment/openldap", "--timeout=60s")
     openldap.add(place.cluster, openldap.person("dora", 20005, PHYSICS, password=PASSWORD))
-    eventually("dora is known", lambda: place.said("id -un", "dora", PASSWORD) == "dora", 90)
+    eventually("dora is known", lambda: place.output("id -un", "dora", PASSWORD) == "dora", 90)
     assert (
-        eventually("on workers", lambda: place.said("srun -Q id -un", "dora", PASSWORD), 90)
+        eventually("on workers", lambda: place.output("srun -Q id -un", "dora", PASSWORD), 90)
         == "dora"
     )
     assert (place.uids(), place.restarts()) == (before, {0})
@@ -310,7 +310,7 @@ def test_windows_line_ends_and_a_secret_of_a_mebibyte_are_read(place: Place) -> 
     text = conf("override_shell = /bin/dash\n").replace("\n", "\r\n")
     place.put("# padding\r\n" * 94_000 + text)
     place.until_shell("/bin/dash")
-    assert place.said("id -un") == "alice"
+    assert place.output("id -un") == "alice"
 
 
 def test_a_deleted_secret_is_reported_and_users_work_on(place: Place) -> None:
@@ -331,7 +331,7 @@ def test_a_deleted_secret_is_reported_and_users_work_on(place: Place) -> None:
         lambda: not place.cluster.run("cpu-login-0", "sssd", mounted),
         KUBELET_S,
     )
-    assert place.said(f"srun -Q sh -c '{WHO}'").split() == ALICES
+    assert place.output(f"srun -Q sh -c '{WHO}'").split() == ALICES
     assert (place.uids(), place.restarts()) == (before, {0})
     place.put(conf())
     eventually("it recovers", lambda: place.cluster.status("Ready") == "True", 60)
@@ -348,11 +348,11 @@ def test_a_file_without_a_domain_or_key_is_reported_and_pods_stay_ready(place: P
         lambda: "no such user" in place.cluster.run("cpu-login-0", "sshd", unknown),
         LONG_S,
     )
-    assert place.said("srun -Q id -un", "root") == "root"
+    assert place.output("srun -Q id -un", "root") == "root"
     other = {**secret(""), "data": {"conf": "eA=="}}
     place.cluster.kubectl("replace", "-f", "-", stdin=json.dumps(other))
     eventually("it is reported", lambda: "has no key" in place.cluster.condition("Stalled"), 60)
     place.put(conf())
-    eventually("alice is back", lambda: place.said("id -un") == "alice", LONG_S)
+    eventually("alice is back", lambda: place.output("id -un") == "alice", LONG_S)
     eventually("it recovers", lambda: place.cluster.status("Ready") == "True", 60)
     assert (place.uids(), place.restarts()) == (before, {0})

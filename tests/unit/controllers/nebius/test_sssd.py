@@ -156,7 +156,7 @@ def test_an_absent_secret_is_named_and_logins_and_slurmctld_run_without_it() -> 
 
 
 @pytest.mark.parametrize(
-    ("conf", "key", "reason", "said"),
+    ("conf", "key", "reason", "fault"),
     [
         (CONF, "sssd.config", "SecretNotFound", "has no key sssd.conf"),
         ("", "sssd.conf", "SecretNotFound", "is empty in key sssd.conf"),
@@ -165,11 +165,11 @@ def test_an_absent_secret_is_named_and_logins_and_slurmctld_run_without_it() -> 
     ],
 )
 def test_a_file_that_sssd_cannot_use_is_reported_until_it_is_right(
-    conf: str, key: str, reason: str, said: str
+    conf: str, key: str, reason: str, fault: str
 ) -> None:
     async def play(lab: Lab) -> None:
-        await lab.until(lambda: words(lab)[0] == reason and said in words(lab)[1])
-        await lab.until(lambda: of_workers(lab)[0] == reason and said in of_workers(lab)[1])
+        await lab.until(lambda: words(lab)[0] == reason and fault in words(lab)[1])
+        await lab.until(lambda: of_workers(lab)[0] == reason and fault in of_workers(lab)[1])
         put(lab)
         await lab.until(lambda: words(lab) == of_workers(lab) == ("", ""))
         await lab.available()

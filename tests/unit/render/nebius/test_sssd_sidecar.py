@@ -178,7 +178,7 @@ def test_it_ends_with_sssd(sidecar: Sidecar) -> None:
     assert (sidecar.root / "starts").read_text().split() == ["start", "end"]
 
 
-def test_an_image_without_sssd_says_so(sidecar: Sidecar) -> None:
+def test_an_image_without_sssd_is_named_as_the_fault(sidecar: Sidecar) -> None:
     sidecar.program.unlink()
     sidecar.start()
     until(lambda: "name another one in sssd.image" in sidecar.log.read_text())
