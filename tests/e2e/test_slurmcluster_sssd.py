@@ -306,6 +306,22 @@ def test_a_changed_secret_reaches_sssd_and_restarts_no_pod(
     assert (place.uids(), place.restarts()) == (before, {0})
 
 
+def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers(
+    place: Place,
+) -> None:
+    """S056."""
+    wrong = openldap.sssd_conf("wrong", certificate="/mnt/ldapCA/ca.crt")
+    place.put(wrong)
+    failing = "DirectoryFailing"
+    eventually("it is reported", lambda: place.cluster.status(failing) == "True", LONG_S)
+    assert "sssd of cpu-login-0 reports: " in place.cluster.condition(failing)
+    place.site.until_event(place.cluster.namespace, "sssd of cpu-login-0 reports: ", "SssdFails")
+    assert place.cluster.status("Ready") == "True"
+    place.put(conf("override_shell = /bin/sh\n"))
+    eventually("it recovers", lambda: place.cluster.status(failing) == "False", LONG_S)
+    assert place.output("id -un") == "alice"
+
+
 def test_windows_line_ends_and_a_secret_of_a_mebibyte_are_read(place: Place) -> None:
     text = conf("override_shell = /bin/dash\n").replace("\n", "\r\n")
     place.put("# padding\r\n" * 94_000 + text)

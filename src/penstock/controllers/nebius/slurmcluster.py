@@ -41,7 +41,7 @@ from penstock.controllers.nebius.nodeset import cluster_of_worker
 from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
 from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
-from penstock.controllers.nebius.sssd import SssdFileReader, clusters_using
+from penstock.controllers.nebius.sssd import ClusterSssd, clusters_using
 from penstock.controllers.nodeset.engine import Outcome, node_matters
 from penstock.controllers.observed.nebius_caches import (
     CLUSTERS_BY_NAMESPACE,
@@ -169,7 +169,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._accounting = ClusterAccounting(context, self.events)
         self._workers = OwnWorkers(context, self.events)
         self._adoption = Adoption(context, self.events)
-        self._sssd = SssdFileReader(context)
+        self._sssd = ClusterSssd(context)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one SlurmCluster; a deleted one is kept until its own workers are drained."""
@@ -290,6 +290,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return soonest(
             self._slurmctld.requeue_after(obj),
             self._accounting.requeue_after(obj),
+            self._sssd.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
 

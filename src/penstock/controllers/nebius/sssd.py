@@ -10,9 +10,11 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import ConfigMap, Pod, Secret
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.nebius.common import SSSD_CONTAINER
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.api.nebius.sssd import SSSD_CONF, SssdFiles, cluster_sssd, node_set_sssd
+from penstock.controllers.auth.directory import DirectoryMonitor
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.observed.watching import keys
 from penstock.controllers.runtime.pod_restarter import PodRestarter
@@ -49,50 +51,52 @@ def _has(obj: Secret | ConfigMap, every: Iterable[SssdFiles | None]) -> bool:
 
 
 class SssdFileReader:
-    """Reads the files that the caches have, and has them delivered."""
+    """Reads the files of sssd that the caches have, and creates default ones."""
 
     def __init__(self, context: NebiusContext) -> None:
         self._caches = context.caches
-        self._clusters = context.clusters
         self._secrets = context.secrets
         self._objects = context.objects
-        self._restarter = PodRestarter(context.client)
-
-    async def reconcile(self, obj: SlurmCluster, events: Events) -> list[Finding]:
-        """Create the default Secret, and have kubelets refresh changed files. Raises KubeError.
-
-        Workers, of which there may be thousands, get theirs when kubelets refresh by themselves.
-        """
-        every = tuple(cluster_sssd(obj))
-        await self._create(obj, obj.metadata.name, every, events)
-        for files in every:
-            found = self._hash(obj.metadata.namespace, files)
-            for pod in self._pods(obj, files) if found else ():
-                await self._restarter.annotate(pod, found, marks.SSSD_HASH)
-        return self._findings(obj, every)
 
     async def create_for(self, obj: NodeSet, cluster: str, events: Events) -> None:
         """Create the default Secret of a NodeSet. Raises KubeError."""
-        await self._create(obj, cluster, filter(None, [node_set_sssd(obj)]), events)
+        await self.create(obj, cluster, filter(None, [node_set_sssd(obj)]), events)
 
     def absent(self, obj: NodeSet) -> Finding | None:
         """What new workers wait for: jobs fail on one that does not know their users."""
         files = node_set_sssd(obj)
         return next(self._absent(obj, [files]), None) if files is not None else None
 
-    def findings(self, obj: NodeSet) -> list[Finding]:
+    def of_node_set(self, obj: NodeSet) -> list[Finding]:
         """What is wrong with the files of a NodeSet."""
         files = node_set_sssd(obj)
-        return self._findings(obj, [files]) if files is not None else []
+        return self.findings(obj, [files]) if files is not None else []
 
-    def _pods(self, obj: SlurmCluster, files: SssdFiles) -> tuple[Pod, ...]:
-        if files.of_slurmctld:
-            return self._clusters.slurmctld_pods(obj)
-        return self._clusters.pods(obj, "login")
-
-    def _findings(self, obj: KubeObject, every: Sequence[SssdFiles]) -> list[Finding]:
+    def findings(self, obj: KubeObject, every: Sequence[SssdFiles]) -> list[Finding]:
+        """What is wrong with files of an object."""
         faults = (one for each in self._of(obj, every) for one in sssd_files.faults(each))
         return [*self._absent(obj, every), *faults]
+
+    async def create(
+        self,
+        obj: SlurmCluster | NodeSet,
+        cluster: str,
+        every: Iterable[SssdFiles],
+        events: Events,
+    ) -> None:
+        """Create default Secrets that do not exist. Raises KubeError."""
+        for name in dict.fromkeys(one.secret for one in every if one.is_generated):
+            if self._caches.secrets.get(f"{obj.metadata.namespace}/{name}") is None:
+                made = default_secret(obj, cluster, name)
+                await self._objects.create_secret(obj, events, made)
+
+    def hash(self, namespace: str, files: SssdFiles) -> str:
+        """Hash of the files; empty while there is no sssd.conf."""
+        conf = self._secrets.value_hash(namespace, conf_in(files.secret))
+        found = self._caches.config_maps.get(f"{namespace}/{files.certificates}")
+        if not conf or found is None:
+            return conf
+        return digest(f"{conf} {found.metadata.uid} {found.metadata.resource_version}")
 
     def _absent(self, obj: KubeObject, every: Sequence[SssdFiles]) -> Iterator[Finding]:
         yield from filter(None, map(sssd_files.absent, self._of(obj, every)))
@@ -114,30 +118,47 @@ class SssdFileReader:
                 fields=[one.secret_path for one in uses],
                 exists=secret is not None,
                 key=SSSD_CONF,
-                conf=self._secrets.value(space, _ref(name)),
+                conf=self._secrets.value(space, conf_in(name)),
                 is_generated=any(one.is_generated for one in uses),
             )
 
-    async def _create(
-        self,
-        obj: SlurmCluster | NodeSet,
-        cluster: str,
-        every: Iterable[SssdFiles],
-        events: Events,
-    ) -> None:
-        for name in dict.fromkeys(one.secret for one in every if one.is_generated):
-            if self._caches.secrets.get(f"{obj.metadata.namespace}/{name}") is None:
-                made = default_secret(obj, cluster, name)
-                await self._objects.create_secret(obj, events, made)
 
-    def _hash(self, namespace: str, files: SssdFiles) -> str:
-        """Hash of the files; empty while there is no sssd.conf."""
-        conf = self._secrets.value_hash(namespace, _ref(files.secret))
-        found = self._caches.config_maps.get(f"{namespace}/{files.certificates}")
-        if not conf or found is None:
-            return conf
-        return digest(f"{conf} {found.metadata.uid} {found.metadata.resource_version}")
+class ClusterSssd:
+    """sssd of slurmctld and logins of all SlurmClusters."""
+
+    def __init__(self, context: NebiusContext) -> None:
+        self._clusters = context.clusters
+        self._files = SssdFileReader(context)
+        self._restarter = PodRestarter(context.client)
+        self._monitor = DirectoryMonitor(context, SLURM_CLUSTERS, SSSD_CONTAINER)
+
+    async def reconcile(self, obj: SlurmCluster, events: Events) -> list[Finding]:
+        """Create the default Secret, have changed files refreshed, read logs. Raises KubeError.
+
+        Workers, of which there may be thousands, get theirs when kubelets refresh by themselves.
+        """
+        every, space = tuple(cluster_sssd(obj)), obj.metadata.namespace
+        await self._files.create(obj, obj.metadata.name, every, events)
+        for files in every:
+            found = self._files.hash(space, files)
+            for pod in self._pods(obj, files) if found else ():
+                await self._restarter.annotate(pod, found, marks.SSSD_HASH)
+        last = every[-1] if every else None
+        ref = conf_in(last.secret) if last is not None else None
+        pods = self._pods(obj, last) if last is not None else ()
+        failing = await self._monitor.observe(obj, ref, pods, events)
+        return [*self._files.findings(obj, every), *failing]
+
+    def requeue_after(self, obj: SlurmCluster) -> float | None:
+        """When logs of sssd are to be read again; None without a directory."""
+        return self._monitor.requeue_after(obj)
+
+    def _pods(self, obj: SlurmCluster, files: SssdFiles) -> tuple[Pod, ...]:
+        if files.of_slurmctld:
+            return self._clusters.slurmctld_pods(obj)
+        return self._clusters.pods(obj, "login")
 
 
-def _ref(secret: str) -> SecretKeySelector:
+def conf_in(secret: str) -> SecretKeySelector:
+    """Where sssd.conf is in a Secret."""
     return SecretKeySelector(name=secret, key=SSSD_CONF)

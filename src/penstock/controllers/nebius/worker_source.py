@@ -178,7 +178,7 @@ class ClusterWorkers(WorkerSource):
         wanted = SecretKeySelector(name=munge_secret(self.workers.cluster), key=MUNGE_KEY)
         found = await self._keys.findings(self.object, view.pods, view.nodes, wanted)
         if isinstance(self._declared_by, NodeSet):
-            found = [*found, *self._sssd.findings(self._declared_by)]
+            found = [*found, *self._sssd.of_node_set(self._declared_by)]
         return found
 
     def requeue_after(self, view: WorkerSetView) -> float | None:

@@ -1,15 +1,17 @@
 # Runs sssd with the debug level in $1 and the mounted sssd.conf, and again when that or a
-# certificate has changed.
+# certificate has changed. Level 0, the default of the field, leaves the level to sssd.conf and
+# sssd: else nobody learns why a directory rejects it.
 #
 # sssd takes only a file of root's own, and none that is a link as mounted ones are: it gets a copy,
 # without carriage returns. A Secret that is deleted changes nothing. While there is no sssd.conf, or
 # sssd ends with it, sssd runs with a domain that has nobody: who asks gets an answer, and probes
 # find the sockets.
-level=$1 root=${SSSD_ROOT:-} run=${SSSD:-/usr/sbin/sssd}
+level="-d $1" root=${SSSD_ROOT:-} run=${SSSD:-/usr/sbin/sssd}
 pause=${SSSD_PAUSE:-2} patience=${SSSD_PATIENCE:-60}
 given=$root/etc/sssd/sssd.conf certificates=$root/mnt/ldapCA pipes=$root/var/lib/sss/pipes
 kept=$root/run/penstock-sssd.kept own=$root/run/penstock-sssd.conf
 nothing='4294967295 0' sssd= failed=
+[ "$1" != 0 ] || level=
 trap 'kill $sssd 2>/dev/null; wait $sssd; exit 0' TERM INT
 
 sum() { cat "$@" 2>/dev/null | cksum; }
@@ -46,7 +48,8 @@ while :; do
   fi
   if [ "$declared" ]; then cat "$kept"; else nobody; fi >"$own"
   began=$(date +%s)
-  "$run" --interactive -c "$own" -d "$level" --logger=stderr & sssd=$!
+  # shellcheck disable=SC2086 # two words or none
+  "$run" --interactive -c "$own" $level --logger=stderr & sssd=$!
   while kill -0 $sssd 2>/dev/null; do
     sleep "$pause" & wait $!
     if differs "$conf" "$(sum "$given")" || differs "$trusted" "$(sum "$certificates"/*)"; then

@@ -196,3 +196,17 @@ def test_a_node_set_without_sssd_keeps_its_template_whatever_its_other_fields():
         for name, one in fields.items()
     }
     assert len({plain, of_shape(CURRENT, {}, WORKERS).revision_hash(), *hashes}) == 5
+
+
+def test_two_clusters_of_a_namespace_have_files_of_their_own():
+    changes = {**cluster_changes(), "metadata.name": "second"}
+    other = cast("SlurmCluster", nebius.made("slurmcluster-5.0-0", changes))
+    first = cast("SlurmCluster", nebius.made("slurmcluster-5.0-0", cluster_changes()))
+    assert {one.secret for one in cluster_sssd(first)} == {"soperator-sssd-conf"}
+    assert {one.secret for one in cluster_sssd(other)} == {"second-sssd-conf"}
+    of_set = cast(
+        "NodeSet", nebius.made("nodesets-5.0-0", {**WORKERS, "spec.clusterName": "second"})
+    )
+    files = node_set_sssd(of_set)
+    assert files is not None
+    assert files.secret == f"second-nodeset-{of_set.metadata.name}-sssd-conf"

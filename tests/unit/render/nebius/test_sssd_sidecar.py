@@ -18,9 +18,8 @@ CONF = "[sssd]\ndomains = company\n[domain/company]\nid_provider = ldap\n"
 NOBODY = "domains = nobody"
 # It prints the file that it was given, and ends if that has the word "wrong".
 SSSD = """#!/bin/sh
-[ "$1 $2 $4 $6" = "--interactive -c -d --logger=stderr" ] || exit 2
 trap 'echo end >>"$SSSD_ROOT/starts"; exit 0' TERM
-echo "$5" >>"$SSSD_ROOT/levels"
+echo "$*" >>"$SSSD_ROOT/options"
 echo $$ >"$SSSD_ROOT/pid"
 stat -c %a "$3" >"$SSSD_ROOT/mode"
 echo start >>"$SSSD_ROOT/starts"
@@ -45,7 +44,7 @@ class Sidecar:
         self.log = folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, patience: str = "600") -> None:
+    def start(self, patience: str = "600", level: str = "3") -> None:
         """Run the script."""
         environment = {
             "PATH": os.environ["PATH"],
@@ -54,7 +53,7 @@ class Sidecar:
             "SSSD_PAUSE": "0.05",
             "SSSD_PATIENCE": patience,
         }
-        command = ["/bin/sh", "-c", script("sssd_sidecar"), "sssd", "3"]
+        command = ["/bin/sh", "-c", script("sssd_sidecar"), "sssd", level]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
@@ -94,12 +93,18 @@ def until(is_so: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_sssd_has_a_copy_that_only_root_reads_and_the_declared_level(sidecar: Sidecar) -> None:
+@pytest.mark.parametrize(("level", "options"), [("3", " -d 3"), ("0", "")])
+def test_sssd_has_a_copy_that_only_root_reads_and_the_declared_level(
+    sidecar: Sidecar, level: str, options: str
+) -> None:
+    """Its own level tells why a directory rejects it, and 0 is the default of the field."""
     sidecar.conf.write_text(CONF)
-    sidecar.start()
+    sidecar.start(level=level)
     until(lambda: sidecar.seen() == CONF)
     assert (sidecar.root / "mode").read_text().strip() == "600"
-    assert (sidecar.root / "levels").read_text().split() == ["3"]
+    own = sidecar.root / "run/penstock-sssd.conf"
+    wanted = f"--interactive -c {own}{options} --logger=stderr"
+    assert (sidecar.root / "options").read_text().splitlines() == [wanted]
     pipes = sidecar.root / "var/lib/sss/pipes"
     modes = [stat.S_IMODE(one.stat().st_mode) for one in (pipes, pipes / "private")]
     assert modes == [0o755, 0o700]
