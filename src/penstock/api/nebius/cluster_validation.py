@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.embedded_database_rules import database_problems
-from penstock.api.nebius.common import POD_CONTAINERS
+from penstock.api.nebius.common import POD_CONTAINERS, SssdNode, pod_containers
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
 from penstock.api.nebius.container_rules import cluster_containers, cluster_counts
@@ -234,7 +234,9 @@ def _open_parts(spec: SlurmClusterSpec) -> Iterator[Problem]:
     ):
         if node is not None:
             path = f"{_NODES}.{name}.customInitContainers"
-            yield from containers(path, node.custom_init_containers, POD_CONTAINERS)
+            has_sssd = isinstance(node, SssdNode) and node.sssd is not None
+            taken = pod_containers(has_sssd=has_sssd)
+            yield from containers(path, node.custom_init_containers, taken)
     writer = spec.sconfig_controller.node.custom_init_containers
     path = "spec.sConfigController.node.customInitContainers"
     yield from containers(path, writer, POD_CONTAINERS)

@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.nebius.active_check import ActiveCheck
-from penstock.api.nebius.common import POD_CONTAINERS
+from penstock.api.nebius.common import pod_containers
 from penstock.api.nebius.conf_texts import nodeset_texts
 from penstock.api.nebius.container_rules import node_set_containers, node_set_counts
 from penstock.api.nebius.jailed_config import JailedConfig
@@ -69,13 +69,14 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
     yield from single_source(f"{_VOLUMES}.jail", volumes.jail)
     yield from nodeset_mounts(f"{_VOLUMES}.jailSubMounts", volumes.jail_sub_mounts)
     yield from nodeset_mounts(f"{_VOLUMES}.customVolumeMounts", volumes.custom_volume_mounts)
-    yield from nodeset_volume_names(_VOLUMES, volumes)
+    yield from nodeset_volume_names(_VOLUMES, volumes, has_sssd=spec.sssd is not None)
     yield from node_set_mount_faults(_VOLUMES, volumes)
     yield from node_set_containers(spec)
     yield from node_set_name(obj)
     fields = {"affinity": spec.affinity, "tolerations": list(spec.tolerations)}
     yield from pod_fields("spec", fields)
-    yield from containers("spec.customInitContainers", spec.custom_init_containers, POD_CONTAINERS)
+    taken = pod_containers(has_sssd=spec.sssd is not None)
+    yield from containers("spec.customInitContainers", spec.custom_init_containers, taken)
 
 
 def nodeset_admission_problems(obj: NodeSet) -> Iterator[Problem]:

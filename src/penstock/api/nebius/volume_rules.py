@@ -19,6 +19,7 @@ from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
     POD_VOLUMES,
     SLURM_CONFIGS,
+    SSSD_VOLUMES,
     NodeVolume,
     SpoolSource,
     VolumeMount,
@@ -67,10 +68,11 @@ def cluster_volumes(spec: SlurmClusterSpec) -> Iterator[Problem]:
     yield from _cluster_volume_names(spec)
 
 
-def nodeset_volume_names(path: str, volumes: SlurmdVolumes) -> Iterator[Problem]:
+def nodeset_volume_names(path: str, volumes: SlurmdVolumes, *, has_sssd: bool) -> Iterator[Problem]:
     """Mounts of a NodeSet with the name of another volume of the pod."""
     spool = volumes.spool
-    own: dict[str, _Origin] = {
+    own: dict[str, _Origin | None] = {
+        **dict.fromkeys(SSSD_VOLUMES if has_sssd else ()),
         names.JAIL: (_source(volumes.jail), None),
         names.SPOOL: (_source(spool), spool.volume_claim_template_spec),
     }
@@ -122,19 +124,23 @@ def spool_problems(path: str, spool: SpoolSource) -> Iterator[Problem]:
 def _cluster_volume_names(spec: SlurmClusterSpec) -> Iterator[Problem]:
     """Mounts of a daemon with the name of another volume of its pod."""
     volumes, mounts = dict(_volumes(spec)), dict(cluster_mounts(spec))
+    nodes = spec.slurm_nodes
+    with_sssd = {"controller": nodes.controller.sssd, "login": nodes.login.sssd}
     for daemon, spool in (
         ("controller", names.CONTROLLER_SPOOL),
         ("login", ""),
         ("worker", names.SPOOL),
     ):
         path = f"spec.slurmNodes.{daemon}.volumes"
-        own = {
+        own: dict[str, _Origin | None] = {
             name: _origin(volumes[f"{path}.{field}"])
             for name, field in ((names.JAIL, "jail"), (spool, "spool"))
             if f"{path}.{field}" in volumes
         }
         if not spec.has_jail:
             own[SLURM_CONFIGS] = ("", None)
+        if with_sssd.get(daemon) is not None:
+            own |= dict.fromkeys(SSSD_VOLUMES)
         yield from _name_clashes(
             own,
             (
@@ -146,7 +152,7 @@ def _cluster_volume_names(spec: SlurmClusterSpec) -> Iterator[Problem]:
 
 
 def _name_clashes(
-    own: Mapping[str, _Origin], mounts: Iterable[tuple[str, str, _Origin]]
+    own: Mapping[str, _Origin | None], mounts: Iterable[tuple[str, str, _Origin]]
 ) -> Iterator[Problem]:
     """Mounts of one pod, by path and name, that are of another volume than one of that name."""
     known: dict[str, _Origin | None] = {**dict.fromkeys(POD_VOLUMES), **own}

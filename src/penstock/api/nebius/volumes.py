@@ -38,6 +38,8 @@ POD_VOLUMES = frozenset(
     }
 )
 """Names of volumes that the operator adds to pods of any daemon."""
+SSSD_VOLUMES: Final = ("sssd-socket", "sssd-conf", "sssd-ldap-ca")
+"""Those that it adds where sssd runs beside the daemon: sockets, sssd.conf, certificates."""
 
 _Source = Annotated[Json | None, about("A Kubernetes volume source of this type.", OPAQUE)]
 ClaimTemplate = Annotated[PvcSpec | None, about("Spec of a PVC for each pod.")]

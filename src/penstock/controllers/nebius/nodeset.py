@@ -7,8 +7,10 @@ from msgspec.structs import replace
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
+    CONFIG_MAPS,
     NODES,
     PODS,
+    SECRETS,
     SERVICES,
     Node,
     PersistentVolumeClaim,
@@ -21,6 +23,7 @@ from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.sssd import node_sets_using
 from penstock.controllers.nebius.worker_adoption import REQUEUE_S, WorkerAdoption
 from penstock.controllers.nebius.worker_source import ClusterWorkers
 from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
@@ -81,6 +84,8 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         Watch(NODES, node_sets_on_node, node_matters),
         Watch(CLAIMS, node_set_of),
         Watch(SERVICES, owner_of(NODE_SETS)),
+        Watch(SECRETS, node_sets_using),
+        Watch(CONFIG_MAPS, node_sets_using),
     )
     signals = (Signal(SLURM, node_sets_of),)
 

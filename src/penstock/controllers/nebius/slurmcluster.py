@@ -41,6 +41,7 @@ from penstock.controllers.nebius.nodeset import cluster_of_worker
 from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
 from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
+from penstock.controllers.nebius.sssd import ClusterSssd, clusters_using
 from penstock.controllers.nodeset.engine import Outcome, node_matters
 from penstock.controllers.observed.nebius_caches import (
     CLUSTERS_BY_NAMESPACE,
@@ -144,6 +145,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 GRANTS,
             )
         ),
+        Watch(CONFIG_MAPS, clusters_using),
         Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
         Watch(JAILED_CONFIGS, cluster_of_jailed_config, spec_changed),
@@ -167,6 +169,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._accounting = ClusterAccounting(context, self.events)
         self._workers = OwnWorkers(context, self.events)
         self._adoption = Adoption(context, self.events)
+        self._sssd = ClusterSssd(context)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one SlurmCluster; a deleted one is kept until its own workers are drained."""
@@ -195,6 +198,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         # The jail is filled while keys are generated.
         jail = await self._jail.advance(obj, self.events)
         await self._secrets.apply(obj, self.events)
+        of_directory = await self._sssd.reconcile(obj, self.events)
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
         report = AdoptionReport()
@@ -223,6 +227,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             availability.common(resting=resting, waiting=()),
             *of_config,
             *of_logins,
+            *of_directory,
             *slurmdbd[1:],
             *of_records,
             *filter(None, [self._undelivered(obj)]),
@@ -289,6 +294,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return soonest(
             self._slurmctld.requeue_after(obj),
             self._accounting.requeue_after(obj),
+            self._sssd.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
 

@@ -96,7 +96,7 @@ def _pod_spec(
     )
     spec = pod_spec(
         first=of.init_containers,
-        init=auth.sidecars(cluster.spec, of.munge),
+        init=[*auth.sidecars(cluster.spec, of.munge), *(one.sidecar() for one in of.sssd)],
         containers=[slurmd],
         volumes=[
             *worker_volumes(cluster, of),

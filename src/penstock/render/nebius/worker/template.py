@@ -19,6 +19,7 @@ from penstock.render.nebius.container import worker_container
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.job_mounts import job_mounts
 from penstock.render.nebius.pod import filter_place, place
+from penstock.render.nebius.sssd import Sssd, beside_workers
 from penstock.render.nebius.volumes import (
     Mount,
     Volume,
@@ -49,6 +50,7 @@ class WorkerTemplate:
     labels: Mapping[str, str]
     slurmd: NodeContainer
     munge: NodeContainer
+    sssd: tuple[Sssd, ...] = ()
     port: int
     extra: str
     spool: Volume
@@ -109,6 +111,7 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
         },
         slurmd=worker_container(slurmd, slurmd.custom_env),
         munge=worker_container(spec.munge),
+        sssd=beside_workers(node_set),
         port=slurmd.port or daemons.SLURMD_PORT,
         extra=spec.node_config.dynamic,
         spool=spool,
