@@ -23,7 +23,7 @@ _NUMBER, _MEMBERS = 2, 3
 """Fields of a line. Source: passwd(5), group(5)."""
 
 
-class Busy(Exception):
+class BusyError(Exception):
     """Another program changes accounts right now."""
 
 
@@ -99,7 +99,7 @@ class Accounts:
     def keep(self) -> bool:
         """Bring the users of the shared jail into the root; return whether a file changed.
 
-        Raises Busy, and OSError when a file cannot be read or written.
+        Raises BusyError, and OSError when a file cannot be read or written.
         """
         with jail_files.opened(self.shared) as shared, jail_files.opened(self.jail, "etc") as etc:
             # Taken before files are read: a change of meanwhile is seen the next time.
@@ -134,7 +134,7 @@ def _locked(etc: int) -> Generator[None]:
         try:
             os.lockf(fd, os.F_TLOCK, 0)
         except OSError as error:
-            raise Busy from error
+            raise BusyError from error
         yield
     finally:
         os.close(fd)

@@ -52,7 +52,7 @@ def read(folder: int, name: str) -> str:
         fd = os.open(name, FILE, dir_fd=folder)
     except FileNotFoundError:
         return ""
-    with open(fd, encoding="utf-8", errors="surrogateescape") as file:
+    with os.fdopen(fd, encoding="utf-8", errors="surrogateescape") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
             raise OSError(f"{name} is no file of at most {LARGEST >> 20} MiB")
@@ -66,7 +66,7 @@ def replace(folder: int, name: str, text: str) -> None:
         os.unlink(new, dir_fd=folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(new, flags, 0o600, dir_fd=folder)
-    with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
+    with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
         with contextlib.suppress(FileNotFoundError):
             old = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISREG(old.st_mode):

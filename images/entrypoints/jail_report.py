@@ -146,7 +146,7 @@ class Reporter:
         for path in PROGRAMS:
             try:
                 with jail_files.opened(self.jail, path) as fd:
-                    names = sorted(os.listdir(fd))[:MOST_PROGRAMS]
+                    names = sorted(os.listdir(fd))[:MOST_PROGRAMS]  # noqa: PTH208 (a descriptor)
             except OSError:
                 continue
             yield from (f"{path}/{name}" for name in names if "\n" not in name)

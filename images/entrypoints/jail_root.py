@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from jail_accounts import Accounts, Busy
+from jail_accounts import Accounts, BusyError
 from jail_report import Reporter
 from supervise import say
 
@@ -37,9 +37,14 @@ class Log:
                 say(words)
 
 
+def stop(_number: int, _frame: object) -> None:
+    """End the container."""
+    sys.exit(0)
+
+
 def main() -> int:
     """Keep and report until the container ends."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, stop)
     accounts, reporter = Accounts(JAIL, SHARED_ETC), Reporter(JAIL)
     of_accounts, of_report = Log(), Log()
     report_at = 0.0
@@ -49,7 +54,7 @@ def main() -> int:
                 say("users changed as in the shared jail")
             READY.touch()
             of_accounts.error("")
-        except Busy:
+        except BusyError:
             pass
         except (OSError, UnicodeError) as error:
             of_accounts.error(f"users of the shared jail cannot be kept: {error}")

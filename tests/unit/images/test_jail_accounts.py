@@ -158,7 +158,7 @@ def test_nothing_is_written_while_another_program_changes_accounts(
     try:
         while not (jail.parent / "locked").exists():
             os.sched_yield()
-        with pytest.raises(jail_accounts.Busy):
+        with pytest.raises(jail_accounts.BusyError):
             jail_accounts.Accounts(jail, shared).keep()
         assert (jail / "etc/passwd").read_text() == OWN["passwd"]
     finally:

@@ -19,6 +19,7 @@ from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
     POD_VOLUMES,
     SLURM_CONFIGS,
+    JailSource,
     NodeVolume,
     SpoolSource,
     VolumeMount,
@@ -71,7 +72,7 @@ def nodeset_volume_names(path: str, volumes: SlurmdVolumes) -> Iterator[Problem]
     """Mounts of a NodeSet with the name of another volume of the pod."""
     spool = volumes.spool
     own: dict[str, _Origin] = {
-        names.JAIL: (_source(volumes.jail), None),
+        names.JAIL: (_source(volumes.jail), volumes.jail.volume_claim_template_spec),
         names.SPOOL: (_source(spool), spool.volume_claim_template_spec),
     }
     yield from _name_clashes(
@@ -111,11 +112,11 @@ def single_source(path: str, source: VolumeSource) -> Iterator[Problem]:
     yield from shape_problems(path, msgspec.to_builtins(source), _REQUIRED)
 
 
-def spool_problems(path: str, spool: SpoolSource) -> Iterator[Problem]:
+def template_or_source(path: str, given: SpoolSource | JailSource) -> Iterator[Problem]:
     """A volume and a claim template at once."""
-    yield from single_source(path, spool)
-    types = source_types(spool)
-    if types and spool.volume_claim_template_spec is not None:
+    yield from single_source(path, given)
+    types = source_types(given)
+    if types and given.volume_claim_template_spec is not None:
         yield Problem(path, f"has {types[0]} and volumeClaimTemplateSpec: keep one of them")
 
 
