@@ -71,7 +71,7 @@ def test_a_report_names_what_was_installed_since_the_root_was_filled(
     assert reporter.report() == first
 
 
-def test_a_root_that_was_filled_again_begins_anew(jail_report: ModuleType, tmp_path: Path):
+def test_a_root_that_was_filled_again_has_no_changes(jail_report: ModuleType, tmp_path: Path):
     path = root(tmp_path / "jail")
     reporter = jail_report.Reporter(path)
     first = reporter.report()
@@ -82,7 +82,7 @@ def test_a_root_that_was_filled_again_begins_anew(jail_report: ModuleType, tmp_p
     assert changes(second) == []
 
 
-def test_users_and_system_accounts_are_told_apart(jail_report: ModuleType, tmp_path: Path):
+def test_users_and_system_accounts_are_two_subjects(jail_report: ModuleType, tmp_path: Path):
     path = root(tmp_path / "jail")
     reporter = jail_report.Reporter(path)
     first = reporter.report()

@@ -23,7 +23,7 @@ def changed(subject: str, *changes: str, digest: str = "other") -> RootReport:
 
 
 @pytest.mark.parametrize("log", ["", "penstock: users changed as in the shared jail\n", "x\x00\n"])
-def test_a_log_without_a_report_says_nothing(log: str):
+def test_a_log_without_a_report_has_no_result(log: str):
     assert parse(log) is None
 
 

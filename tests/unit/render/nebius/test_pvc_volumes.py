@@ -14,11 +14,11 @@ JAIL = {"persistentVolumeClaim": {"claimName": "jail-pvc"}}
 DATA = {"persistentVolumeClaim": {"claimName": "data"}}
 
 
-def claim(name: str, of: str, **more: Any) -> dict[str, Any]:
+def pvc_volume(name: str, of: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "persistentVolumeClaim": {"claimName": of, **more}}
 
 
-def claims(spec: dict[str, Any]) -> list[str]:
+def pvcs_of(spec: dict[str, Any]) -> list[str]:
     found = (one.get("persistentVolumeClaim", {}).get("claimName") for one in spec["volumes"])
     return [one for one in found if one]
 
@@ -32,7 +32,7 @@ def test_two_sub_mounts_of_one_pvc_are_of_one_volume():
     ]
     changes = {f"{VOLUMES}.jail": JAIL, f"{VOLUMES}.jailSubMounts": mounts}
     spec = of_shape(CURRENT, node_set=changes).pod()["spec"]
-    assert sorted(claims(spec)) == sorted(set(claims(spec)))
+    assert sorted(pvcs_of(spec)) == sorted(set(pvcs_of(spec)))
     found = {
         one["mountPath"]: (one["name"], one.get("subPath"))
         for one in spec["containers"][0]["volumeMounts"]
@@ -49,12 +49,12 @@ def test_a_login_has_one_volume_for_each_pvc():
     ]
     changes = {"spec.slurmNodes.login.volumes.jailSubMounts": mounts}
     found = of_shape(OLDER, changes).find("StatefulSet", "login")["spec"]["template"]["spec"]
-    assert sorted(claims(found)) == sorted(set(claims(found)))
+    assert sorted(pvcs_of(found)) == sorted(set(pvcs_of(found)))
 
 
 @pytest.mark.parametrize("first", ["ro", "rw"])
 def test_a_merged_volume_is_writable_where_one_was(first: str):
-    volumes = [claim("ro", "c", readOnly=True), claim("rw", "c")]
+    volumes = [pvc_volume("ro", "c", readOnly=True), pvc_volume("rw", "c")]
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("ro", "rw")]
     spec = {
         "volumes": volumes if first == "ro" else volumes[::-1],
@@ -62,7 +62,7 @@ def test_a_merged_volume_is_writable_where_one_was(first: str):
         "containers": [{"name": "c", "volumeMounts": mounts}],
     }
     found = merge_pvcs(spec)
-    assert found["volumes"] == [claim(first, "c")]
+    assert found["volumes"] == [pvc_volume(first, "c")]
     read_only = {"name": first, "mountPath": "/ro", "readOnly": True}
     assert found["initContainers"][0]["volumeMounts"] == [read_only]
     assert found["containers"][0]["volumeMounts"] == [
@@ -72,15 +72,18 @@ def test_a_merged_volume_is_writable_where_one_was(first: str):
 
 
 def test_a_pod_whose_pvcs_differ_stays_as_it_is():
-    spec = {"volumes": [claim("a", "a"), claim("b", "b", readOnly=True)], "containers": []}
+    spec = {
+        "volumes": [pvc_volume("a", "a"), pvc_volume("b", "b", readOnly=True)],
+        "containers": [],
+    }
     assert merge_pvcs(spec) is spec
 
 
 def test_volumes_that_are_all_read_only_stay_read_only():
     spec = {
-        "volumes": [claim("a", "c", readOnly=True), claim("b", "c", readOnly=True)],
+        "volumes": [pvc_volume("a", "c", readOnly=True), pvc_volume("b", "c", readOnly=True)],
         "containers": [{"name": "c", "volumeMounts": [{"name": "b", "mountPath": "/b"}]}],
     }
     found = merge_pvcs(spec)
-    assert found["volumes"] == [claim("a", "c", readOnly=True)]
+    assert found["volumes"] == [pvc_volume("a", "c", readOnly=True)]
     assert found["containers"][0]["volumeMounts"] == [{"name": "a", "mountPath": "/b"}]
