@@ -30,6 +30,7 @@ TEMPLATE = {
         "resources": {"requests": {"storage": "1Gi"}},
     }
 }
+OF_OPERATOR = [{"name": "jail-root", "image": "i"}]
 WITHOUT = "spec.jailMode is None"
 CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {"spec.populateJail": {"image": "i", "k8sNodeFilterName": "cpu"}}, "populateJail"),
@@ -106,6 +107,15 @@ def test_each_worker_has_a_root_by_a_claim_template():
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
+        (
+            {
+                **PER_WORKER,
+                WORKER_JAIL: TEMPLATE,
+                "spec.slurmNodes.worker.customInitContainers": OF_OPERATOR,
+            },
+            "spec.slurmNodes.worker.customInitContainers",
+            "jail-root is a container of the operator",
+        ),
         (PER_WORKER, WORKER_JAIL, "spec.jailMode is PerWorker: write volumeClaimTemplateSpec"),
         (
             {WORKER_JAIL: TEMPLATE},
@@ -150,6 +160,12 @@ def test_a_volume_that_contradicts_the_mode_is_rejected(
         (PER_WORKER, {"spec.slurmd.volumes.jail": TEMPLATE}, ""),
         (PER_WORKER, {}, "root for each worker (spec.jailMode is PerWorker); write volumeClaim"),
         ({}, {"spec.slurmd.volumes.jail": TEMPLATE}, "has one jail for all workers"),
+        ({}, {"spec.customInitContainers": OF_OPERATOR}, ""),
+        (
+            PER_WORKER,
+            {"spec.slurmd.volumes.jail": TEMPLATE, "spec.customInitContainers": OF_OPERATOR},
+            "jail-root is a container of the operator",
+        ),
     ],
 )
 def test_workers_of_a_node_set_fit_the_mode_of_their_cluster(

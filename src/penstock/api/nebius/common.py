@@ -24,6 +24,8 @@ POD_CONTAINERS: Final = frozenset(
     {"munge", "reconfigure", "slurmctld", "sshd", "slurmd", "slurmrestd", "sconfigctrl", "init-dir"}
 )
 """Names of containers that the operator adds to pods."""
+ROOT_CONTAINERS: Final = frozenset({"populate-jail", "jail-root"})
+"""Names of those that it adds to workers with a root of their own."""
 
 TEXT_DEFAULT: Json = {DEFAULT: ""}
 """An empty text that the API server stores."""

@@ -7,10 +7,12 @@ worker has a PVC by a claim template, while logins and slurmctld share a named v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
+from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius.common import ROOT_CONTAINERS
 from penstock.api.nebius.mount_rules import cluster_mounts, normal
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.rule_parts import ABSENT
@@ -65,6 +67,17 @@ def _own_roots(spec: SlurmClusterSpec) -> Iterator[Problem]:
             yield Problem(f"{_NODES}.{daemon}.volumes.jail", _SHARED_ROOT)
     if nodes.worker is not None and not _has_template(nodes.worker.volumes.jail):
         yield Problem(f"{_NODES}.worker.volumes.jail", f"{PER_WORKER}: {_OWN_ROOT}")
+    if nodes.worker is not None and (name := _taken(nodes.worker.custom_init_containers)):
+        yield Problem(f"{_NODES}.worker.customInitContainers", f"{PER_WORKER}: {_rename(name)}")
+
+
+def _taken(containers: Iterable[Json]) -> str:
+    """The first name that a container of the operator has; empty without one."""
+    return next((one["name"] for one in containers if one.get("name") in ROOT_CONTAINERS), "")
+
+
+def _rename(name: str) -> str:
+    return f"{name} is a container of the operator; choose another name"
 
 
 def _has_template(jail: NodeVolume | JailSource) -> bool:
@@ -137,6 +150,9 @@ def node_set_jail_problem(node_set: NodeSet, cluster: SlurmCluster) -> str:
             else f"has one jail for all workers; {_ONE_ROOT}"
         )
         return f"spec.slurmd.volumes.jail: SlurmCluster {name} {words}"
+    taken = _taken(node_set.spec.custom_init_containers) if cluster.spec.has_own_roots else ""
+    if taken:
+        return f"spec.customInitContainers: {_rename(taken)} ({PER_WORKER} of SlurmCluster {name})"
     if cluster.spec.has_jail and not has_volume:
         return f"spec.slurmd.volumes.jail: SlurmCluster {name} has a jail; name the volume with it"
     return ""

@@ -26,7 +26,7 @@ SHAPES = [(OLDER, CLUSTERS, CLUSTER, "worker"), (CURRENT, NODESETS, "compute", "
 
 
 def cluster_spec(shape: str) -> Json:
-    spec = {**specs.slurm_cluster(shape, 2), "jailMode": "PerWorker"}
+    spec: Json = {**specs.slurm_cluster(shape, 2), "jailMode": "PerWorker"}
     if shape == OLDER:
         spec["slurmNodes"]["worker"]["volumes"]["jail"] = OWN
     return spec
