@@ -95,9 +95,8 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         self._adoption = WorkerAdoption(context, caches, self.events)
 
     def outdated(self, obj: NodeSet) -> frozenset[str]:
-        """Those of the original."""
-        del obj
-        return OF_THE_ORIGINAL
+        """Those of the original, and that about roots while there are none."""
+        return OF_THE_ORIGINAL | self._roots.outdated(obj)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one NodeSet; a deleted one is drained before it is gone."""

@@ -29,6 +29,10 @@ class OwnWorkers:
         self._engine = WorkerSetEngine(context, SLURM_CLUSTERS, caches, events, context.connections)
         self._adoption = WorkerAdoption(context, caches, events)
 
+    def outdated(self, cluster: SlurmCluster) -> frozenset[str]:
+        """Types of conditions that describe its workers no longer."""
+        return self._roots.outdated(cluster)
+
     async def run(self, cluster: SlurmCluster) -> Outcome:
         """Bring them closer to the spec; nothing where NodeSets declare the workers.
 

@@ -67,6 +67,10 @@ class WorkerRoots:
         reads = ((pod.metadata.name, state.reads.get(_uid(pod))) for pod in running)
         return [roots.finding({name: read.report if read else None for name, read in reads})]
 
+    def outdated(self, obj: KubeObject) -> frozenset[str]:
+        """The type of the condition while no worker runs."""
+        return frozenset() if self._states.of(obj).reads else frozenset({roots.ROOTS_EQUAL})
+
     def requeue_after(self, obj: KubeObject, pods: Sequence[Pod]) -> float | None:
         """Seconds until a log is to be read; None while no worker runs."""
         running, state = _running(pods), self._states.of(obj)
