@@ -24,6 +24,7 @@ PROGRAMS = ("usr/bin", "usr/sbin", "usr/local/bin", "usr/local/sbin")
 MARKER = "soperator-jail-populated"
 NOTES = "var/lib/penstock"
 BASELINE = "root-baseline"
+CLIENTS = "/opt/penstock/slurm/"
 SHOWN = 5
 MOST_PROGRAMS = 20_000
 LONGEST_ENTRY = 80
@@ -42,13 +43,19 @@ def packages(status: str) -> frozenset[str]:
 
 
 def accounts(passwd: str, group: str, *, users: bool) -> frozenset[str]:
-    """Accounts and groups with their numbers and members: of users, or of the system."""
+    """Accounts and groups with their numbers and members: of users, or of the system.
+
+    Users are no members here of groups of the system: they are those of the shared jail.
+    """
     found: set[str] = set()
+    names = {line[0] for line in jail_accounts.fields(passwd) if jail_accounts.is_user(line)}
     for kind, text in (("", passwd), ("group:", group)):
         for line in jail_accounts.fields(text):
             if jail_accounts.is_user(line) == users and len(line) > 2:
-                members = f":{line[3]}" if kind and len(line) > 3 and line[3] else ""
-                found.add(f"{kind}{line[0]}={line[2]}{members}")
+                members = line[3].split(",") if kind and len(line) > 3 else []
+                shown = [name for name in members if name and (users or name not in names)]
+                of = f":{','.join(shown)}" if shown else ""
+                found.add(f"{kind}{line[0]}={line[2]}{of}")
     return frozenset(found)
 
 
@@ -145,8 +152,19 @@ class Reporter:
         """Names of programs; a folder that is a link to another one has none of its own."""
         for path in PROGRAMS:
             try:
-                with jail_files.opened(self.jail, path) as fd:
-                    names = sorted(os.listdir(fd))[:MOST_PROGRAMS]  # noqa: PTH208 (a descriptor)
+                with jail_files.opened(self.jail, path) as fd, os.scandir(fd) as entries:
+                    found = [one.name for one in entries if not _is_client(fd, one)]
             except OSError:
                 continue
-            yield from (f"{path}/{name}" for name in names if "\n" not in name)
+            names = (name for name in sorted(found)[:MOST_PROGRAMS] if "\n" not in name)
+            yield from (f"{path}/{name}" for name in names)
+
+
+def _is_client(folder: int, entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a link to one of Slurm's clients, which the slurmd image makes."""
+    if not entry.is_symlink():
+        return False
+    try:
+        return os.readlink(entry.name, dir_fd=folder).startswith(CLIENTS)
+    except OSError:
+        return False

@@ -97,6 +97,21 @@ def test_users_and_system_accounts_are_two_subjects(jail_report: ModuleType, tmp
     assert changes(third) == ["accounts:+postgres=110"]
 
 
+def test_links_to_the_clients_of_slurm_and_places_of_users_are_no_changes(
+    jail_report: ModuleType, tmp_path: Path
+):
+    path = root(tmp_path / "jail")
+    reporter = jail_report.Reporter(path)
+    first = reporter.report()
+    (path / "usr/local/bin/srun").symlink_to("/opt/penstock/slurm/bin/srun")
+    (path / "etc/group").write_text("root:x:0:\nsudo:x:27:alice,alice2\n")
+    second = reporter.report()
+    assert differing(first, second) == {"accounts"}
+    assert changes(second) == ["accounts:+group:sudo=27:alice2", "accounts:-group:sudo=27"]
+    (path / "usr/local/bin/own").symlink_to("/opt/own")
+    assert changes(reporter.report())[0] == "programs:+usr/local/bin/own"
+
+
 def test_a_report_is_short_and_of_one_line(jail_report: ModuleType, tmp_path: Path):
     path = root(tmp_path / "jail")
     reporter = jail_report.Reporter(path)
