@@ -15,7 +15,7 @@ from penstock.api.nebius.common import POD_CONTAINERS, SssdNode, pod_containers
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
 from penstock.api.nebius.container_rules import cluster_containers, cluster_counts
-from penstock.api.nebius.jail_rules import jail_problems
+from penstock.api.nebius.jail_rules import jail_admission_problems, jail_problems
 from penstock.api.nebius.mount_rules import cluster_mount_advice, cluster_mount_faults
 from penstock.api.nebius.name_rules import cluster_name
 from penstock.api.nebius.rule_parts import (
@@ -80,6 +80,7 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
     if spec == _NO_SPEC:
         return
     yield from same_sources(spec)
+    yield from jail_admission_problems(spec)
     yield from cluster_texts(spec)
     yield from cluster_mount_advice(spec)
     yield from cluster_counts(spec)

@@ -24,6 +24,8 @@ POD_CONTAINERS: Final = frozenset(
     {"munge", "reconfigure", "slurmctld", "sshd", "slurmd", "slurmrestd", "sconfigctrl", "init-dir"}
 )
 """Names of containers that the operator adds to pods."""
+ROOT_CONTAINERS: Final = frozenset({"populate-jail", "jail-root"})
+"""Names of those that it adds to workers with a root of their own."""
 SSSD_CONTAINER: Final = "sssd"
 """One more where the spec declares it."""
 

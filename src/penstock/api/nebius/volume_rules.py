@@ -20,6 +20,7 @@ from penstock.api.nebius.volumes import (
     POD_VOLUMES,
     SLURM_CONFIGS,
     SSSD_VOLUMES,
+    JailSource,
     NodeVolume,
     SpoolSource,
     VolumeMount,
@@ -73,7 +74,7 @@ def nodeset_volume_names(path: str, volumes: SlurmdVolumes, *, has_sssd: bool) -
     spool = volumes.spool
     own: dict[str, _Origin | None] = {
         **dict.fromkeys(SSSD_VOLUMES if has_sssd else ()),
-        names.JAIL: (_source(volumes.jail), None),
+        names.JAIL: (_source(volumes.jail), volumes.jail.volume_claim_template_spec),
         names.SPOOL: (_source(spool), spool.volume_claim_template_spec),
     }
     yield from _name_clashes(
@@ -113,11 +114,11 @@ def single_source(path: str, source: VolumeSource) -> Iterator[Problem]:
     yield from shape_problems(path, msgspec.to_builtins(source), _REQUIRED)
 
 
-def spool_problems(path: str, spool: SpoolSource) -> Iterator[Problem]:
+def template_or_source(path: str, given: SpoolSource | JailSource) -> Iterator[Problem]:
     """A volume and a claim template at once."""
-    yield from single_source(path, spool)
-    types = source_types(spool)
-    if types and spool.volume_claim_template_spec is not None:
+    yield from single_source(path, given)
+    types = source_types(given)
+    if types and given.volume_claim_template_spec is not None:
         yield Problem(path, f"has {types[0]} and volumeClaimTemplateSpec: keep one of them")
 
 

@@ -301,7 +301,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
     def outdated(self, obj: SlurmCluster) -> frozenset[str]:
         """Those of parts that are gone, of accounting once it is off, and others'."""
         found = self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
-        found |= availability.OF_THE_ORIGINAL
+        found |= availability.OF_THE_ORIGINAL | self._workers.outdated(obj)
         if not self._undelivered(obj):
             found |= {availability.JAILED_CONFIGS_DELIVERED}
         return found if self._states.of(obj).is_adopted else found | {ADOPTED}

@@ -17,6 +17,8 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.sssd import SssdFileReader
+from penstock.controllers.nebius.worker_roots import WorkerRoots
+from penstock.controllers.runtime.reconciler import soonest
 from penstock.controllers.runtime.report import Events, invalid
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.workers.caches import owner_of
@@ -50,6 +52,7 @@ class ClusterWorkers(WorkerSource):
         cluster: SlurmCluster | None,
         waiting: Finding | None,
         keys: RejectedMungeKeyDetector,
+        roots: WorkerRoots,
     ) -> None:
         self._context = context
         self._events = events
@@ -58,6 +61,7 @@ class ClusterWorkers(WorkerSource):
         self._waiting = waiting
         self._keys = keys
         self._sssd = SssdFileReader(context)
+        self._roots = roots
         self.object: KubeObject = declared_by
         self.resource = resource
         self.workers = workers
@@ -172,7 +176,7 @@ class ClusterWorkers(WorkerSource):
     async def findings(
         self, view: WorkerSetView, connection: SlurmConnection | None
     ) -> list[Finding]:
-        """A worker with another key, and files of sssd. Raises KubeError."""
+        """A worker with another key, files of sssd, roots that differ. Raises KubeError."""
         del connection
         if self._cluster is None:
             return []
@@ -180,11 +184,19 @@ class ClusterWorkers(WorkerSource):
         found = await self._keys.findings(self.object, view.pods, view.nodes, wanted)
         if isinstance(self._declared_by, NodeSet):
             found = [*found, *self._sssd.of_node_set(self._declared_by)]
+        if self._has_own_roots():
+            found = [*found, *await self._roots.findings(self.object, view.pods)]
         return found
 
     def requeue_after(self, view: WorkerSetView) -> float | None:
         """When logs of workers are to be read again."""
-        return self._keys.requeue_after(self.object, view.pods, view.nodes)
+        of_keys = self._keys.requeue_after(self.object, view.pods, view.nodes)
+        if not self._has_own_roots():
+            return of_keys
+        return soonest(of_keys, self._roots.requeue_after(self.object, view.pods))
+
+    def _has_own_roots(self) -> bool:
+        return self._cluster is not None and self._cluster.spec.has_own_roots
 
 
 def _unrecorded(revision_hash: str) -> RecordedRevision:

@@ -90,6 +90,8 @@ def worker_mounts(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
         found.append({**vol.mount("nvidia", "/run/nvidia"), "mountPropagation": _FROM_HOST})
     if _has_imex(of):
         found += [vol.mount(name, path, read_only=True) for name, _, path, _ in _imex(cluster)]
+    if of.shared is not None:
+        found += vol.shared_mounts()
     inside = [*(one.manifest for one in of.inside), *job_mounts.volume_mounts(of.per_job)]
     return vol.with_mounts(found, [*inside, *vol.custom_mounts(of.beside)])
 
