@@ -97,7 +97,7 @@ def until(is_so: Callable[[], object]) -> None:
 def test_sssd_has_a_copy_that_only_root_reads_and_the_declared_level(
     sidecar: Sidecar, level: str, options: str
 ) -> None:
-    """Its own level tells why a directory rejects it, and 0 is the default of the field."""
+    """Its own level names why a directory rejects it, and 0 is the default of the field."""
     sidecar.conf.write_text(CONF)
     sidecar.start(level=level)
     until(lambda: sidecar.seen() == CONF)
