@@ -40,15 +40,6 @@ chmod 755 $folder/usr/bin/marker
 dpkg-deb --build $folder /tmp/marker.deb
 dpkg -i /tmp/marker.deb
 """
-FILES = """
-set -e
-mkdir {0} && cd {0}
-began=$(date +%s%N)
-python3 -c 'for number in range(10000): open(str(number), "w").write("small")'
-ls -l >/dev/null
-cd / && rm -r {0}
-echo $(( ($(date +%s%N) - began) / 1000000 ))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +111,6 @@ def test_each_worker_has_a_root_and_all_have_one_home_and_the_same_users(
     assert login(cluster, "ls /").split().count("only-here") == 0
     login(cluster, "sbatch -W -Q -w worker-1 -o batch.out --wrap hostname", "alice")
     assert login(cluster, "cat batch.out", "alice") == "worker-1"
-    took = [int(job(cluster, "worker-0", FILES.format(one))) for one in ("/f", "/home/f") * 2]
-    own, shared = took[::2], took[1::2]
-    figure(f"10,000 small files, ms: own root {own}, shared volume {shared} (one disk for both)")
 
 
 def test_a_root_that_differs_is_reported_until_it_is_equal_again(

@@ -1,8 +1,9 @@
 """One volume for each PVC of a pod.
 
 The kubelet keeps the volumes of a pod by PVC, so it reports only one of two volumes of the same PVC
-as mounted, and the pod waits for the other one without end. Seen with Kubernetes 1.34; upstream
-issues: kubernetes/kubernetes#51853 and #132921.
+as mounted, and the pod waits for the other one without end. Kubernetes 1.34 logs `unmounted
+volumes=[a], unattached volumes=[], failed to process volumes=[a]: context deadline exceeded`.
+Upstream issues: kubernetes/kubernetes#51853 and #132921.
 """
 
 from __future__ import annotations
