@@ -130,7 +130,7 @@ _CONTEXT: Final[dict[str, Json]] = {
         }
     },
     "LoginSet.spec.strategy.rollingUpdate": {"strategy": {"type": "RollingUpdate"}},
-    # Of a slurmdbd outside neither key is required.
+    # An external slurmdbd requires neither key.
     "Accounting.spec.mungeKeyRef": {
         "slurmKeyRef": None,
         "external": True,
