@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
     CONFIG_MAPS,
@@ -193,7 +193,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
             return [found, availability.common(resting=False, waiting=(found,))]
         unusable = self._secrets.unusable(obj)
-        if unusable is not None and not self._clusters.served(obj):
+        # Only a new cluster waits: a cluster of another operator may work by means unknown here.
+        is_new = find(obj.status.conditions, availability.CONTROLLERS) is None
+        if unusable is not None and is_new and not self._clusters.served(obj):
             return [unusable, availability.common(resting=False, waiting=(unusable,))]
         # The jail is filled while keys are generated.
         jail = await self._jail.advance(obj, self.events)
