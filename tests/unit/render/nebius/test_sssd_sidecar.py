@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -26,7 +27,7 @@ echo start >>"$SSSD_ROOT/starts"
 cat "$3" >>"$SSSD_ROOT/history"
 cp "$3" "$SSSD_ROOT/seen.new" && mv "$SSSD_ROOT/seen.new" "$SSSD_ROOT/seen"
 ! grep -q wrong "$3" || exit 4
-while :; do sleep 0.05; done
+while :; do /bin/sleep 0.05; done
 """
 
 
@@ -42,12 +43,18 @@ class Sidecar:
         self.program.chmod(0o755)
         self.conf = folder / "etc/sssd/sssd.conf"
         self.log = folder / "log"
+        (folder / "bin").mkdir()
+        sleep = folder / "bin/sleep"
+        sleep.write_text(
+            f'#!/bin/sh\necho >>"$SSSD_ROOT/pauses"\nexec {shutil.which("sleep")} "$@"\n'
+        )
+        sleep.chmod(0o755)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, patience: str = "600", level: str = "3") -> None:
         """Run the script."""
         environment = {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{self.root}/bin:{os.environ['PATH']}",
             "SSSD": str(self.program),
             "SSSD_ROOT": str(self.root),
             "SSSD_PAUSE": "0.05",
@@ -73,6 +80,12 @@ class Sidecar:
         """Kill the stand-in, as the kernel does without memory."""
         os.kill(int((self.root / "pid").read_text()), signal.SIGKILL)
 
+    def until_compared(self) -> None:
+        """Wait until the script has compared the files of now with those of before."""
+        path = self.root / "pauses"
+        before = len(path.read_bytes())
+        until(lambda: len(path.read_bytes()) >= before + 3)
+
     def starts(self) -> int:
         """How often it was started."""
         path = self.root / "starts"
@@ -97,7 +110,7 @@ def until(is_so: Callable[[], object]) -> None:
 def test_sssd_has_a_copy_that_only_root_reads_and_the_declared_level(
     sidecar: Sidecar, level: str, options: str
 ) -> None:
-    """Its own level tells why a directory rejects it, and 0 is the default of the field."""
+    """Its own level shows why a directory rejects it, and 0 is the default of the field."""
     sidecar.conf.write_text(CONF)
     sidecar.start(level=level)
     until(lambda: sidecar.seen() == CONF)
@@ -129,6 +142,8 @@ def test_deleted_files_change_nothing(sidecar: Sidecar) -> None:
     until(lambda: sidecar.seen() == CONF)
     sidecar.conf.unlink()
     certificate.unlink()
+    sidecar.until_compared()
+    assert sidecar.starts() == 1
     # sssd that ends by itself, and one that starts again for another reason, have the same file.
     sidecar.kill()
     until(lambda: sidecar.starts() == 2)
