@@ -313,7 +313,13 @@ def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers
     wrong = openldap.sssd_conf("wrong", certificate="/mnt/ldapCA/ca.crt")
     place.put(wrong)
     failing = "DirectoryFailing"
-    eventually("it is reported", lambda: place.cluster.status(failing) == "True", LONG_S)
+
+    def is_reported() -> bool:
+        # sssd connects once somebody is looked up.
+        place.cluster.run("cpu-login-0", "sshd", f"id eve{time.time_ns()} 2>/dev/null || true")
+        return place.cluster.status(failing) == "True"
+
+    eventually("it is reported", is_reported, LONG_S)
     words = place.cluster.condition(failing)
     assert "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)" in words
     place.site.until_event(place.cluster.namespace, "sssd of cpu-login-0 reports: ", "SssdFails")
