@@ -313,13 +313,20 @@ def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers
     wrong = openldap.sssd_conf("wrong", certificate="/mnt/ldapCA/ca.crt")
     place.put(wrong)
     failing = "DirectoryFailing"
-    eventually("it is reported", lambda: place.cluster.status(failing) == "True", LONG_S)
-    assert "sssd of cpu-login-0 reports: " in place.cluster.condition(failing)
+
+    def is_reported() -> bool:
+        # sssd connects once somebody is looked up.
+        place.cluster.run("cpu-login-0", "sshd", f"id eve{time.time_ns()} 2>/dev/null || true")
+        return place.cluster.status(failing) == "True"
+
+    eventually("it is reported", is_reported, LONG_S)
+    words = place.cluster.condition(failing)
+    assert "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)" in words
     place.site.until_event(place.cluster.namespace, "sssd of cpu-login-0 reports: ", "SssdFails")
     assert place.cluster.status("Ready") == "True"
     place.put(conf("override_shell = /bin/sh\n"))
+    eventually("alice is back", lambda: place.output("id -un") == "alice", LONG_S)
     eventually("it recovers", lambda: place.cluster.status(failing) == "False", LONG_S)
-    assert place.output("id -un") == "alice"
 
 
 def test_windows_line_ends_and_a_secret_of_a_mebibyte_are_read(place: Place) -> None:

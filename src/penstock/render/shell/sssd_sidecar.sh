@@ -1,23 +1,28 @@
 # Runs sssd with the debug level in $1 and the mounted sssd.conf, and again when that or a
-# certificate has changed. Level 0, the default of the field, leaves the level to sssd.conf and
-# sssd: else nobody learns why a directory rejects it.
+# certificate has changed. With level 0, the default of the field, the log has what sssd reports by
+# itself, rejected binds and new connections. The latter two are traces (0x0400): the operator reads
+# them, and all other traces are left out.
 #
 # sssd takes only a file of root's own, and none that is a link as mounted ones are: it gets a copy,
 # without carriage returns. A Secret that is deleted changes nothing. While there is no sssd.conf, or
 # sssd ends with it, sssd runs with a domain that has nobody: who asks gets an answer, and probes
 # find the sockets.
-level="-d $1" root=${SSSD_ROOT:-} run=${SSSD:-/usr/sbin/sssd}
+level=$1 root=${SSSD_ROOT:-} run=${SSSD:-/usr/sbin/sssd}
 pause=${SSSD_PAUSE:-2} patience=${SSSD_PATIENCE:-60}
 given=$root/etc/sssd/sssd.conf certificates=$root/mnt/ldapCA pipes=$root/var/lib/sss/pipes
 kept=$root/run/penstock-sssd.kept own=$root/run/penstock-sssd.conf
+traces=$root/run/penstock-sssd.traces
 nothing='4294967295 0' sssd= failed=
-[ "$1" != 0 ] || level=
 trap 'kill $sssd 2>/dev/null; wait $sssd; exit 0' TERM INT
 
 sum() { cat "$@" 2>/dev/null | cksum; }
 differs() { [ "$2" != "$nothing" ] && [ "$1" != "$2" ]; }
 has_domain() { grep -q '^[[:space:]]*\[\(domain\|application\)/' "$kept"; }
 is_late() { [ $(($(date +%s) - began)) -ge "$patience" ]; }
+without_traces() {
+  sed -u -n -e '/Connection established\./{p;d}' -e '/Bind result: .*([1-9]/{p;d}' \
+    -e '/(0x0400)/d' -e '/^\[RID#/d' -e p
+}
 nobody() {
   printf '%s\n' '[sssd]' 'services = nss, pam' 'domains = nobody' '[domain/nobody]' \
     'id_provider = proxy' 'proxy_lib_name = files' 'auth_provider = none' \
@@ -48,8 +53,16 @@ while :; do
   fi
   if [ "$declared" ]; then cat "$kept"; else nobody; fi >"$own"
   began=$(date +%s)
-  # shellcheck disable=SC2086 # two words or none
-  "$run" --interactive -c "$own" $level --logger=stderr & sssd=$!
+  if [ "$level" != 0 ]; then
+    "$run" --interactive -c "$own" -d "$level" --logger=stderr & sssd=$!
+  elif grep -q '^[[:space:]]*debug_level' "$own"; then
+    "$run" --interactive -c "$own" --logger=stderr & sssd=$!
+  else
+    rm -f "$traces"
+    mkfifo "$traces"
+    without_traces <"$traces" &
+    "$run" --interactive -c "$own" -d 0x0470 --logger=stderr >"$traces" 2>&1 & sssd=$!
+  fi
   while kill -0 $sssd 2>/dev/null; do
     sleep "$pause" & wait $!
     if differs "$conf" "$(sum "$given")" || differs "$trusted" "$(sum "$certificates"/*)"; then

@@ -196,10 +196,14 @@ def test_new_workers_wait_for_the_secret_and_for_certificates() -> None:
 
     async def play(lab: Lab) -> None:
         await lab.until(lambda: of_workers(lab)[0] == "SecretNotFound")
+        await lab.until(lambda: lab.phase() == "Available")
+        await asyncio.sleep(30)
+        assert lab.pods(NAME) == []
         put(lab)
         await lab.until(lambda: of_workers(lab)[0] == "ConfigMapNotFound")
         assert f"ConfigMap {CERTIFICATES} of namespace {SPACE} does not exist" in of_workers(lab)[1]
         await lab.until(lambda: "NodeSet" in warnings(lab, "ConfigMapNotFound"))
+        await asyncio.sleep(30)
         assert lab.pods(NAME) == []
         put_certificates(lab)
         await lab.until(lambda: len(lab.pods(NAME)) == 2)

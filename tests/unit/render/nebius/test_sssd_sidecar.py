@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -26,7 +27,8 @@ echo start >>"$SSSD_ROOT/starts"
 cat "$3" >>"$SSSD_ROOT/history"
 cp "$3" "$SSSD_ROOT/seen.new" && mv "$SSSD_ROOT/seen.new" "$SSSD_ROOT/seen"
 ! grep -q wrong "$3" || exit 4
-while :; do sleep 0.05; done
+[ ! -e "$SSSD_ROOT/say" ] || cat "$SSSD_ROOT/say" >&2
+while :; do /bin/sleep 0.05; done
 """
 
 
@@ -42,12 +44,18 @@ class Sidecar:
         self.program.chmod(0o755)
         self.conf = folder / "etc/sssd/sssd.conf"
         self.log = folder / "log"
+        (folder / "bin").mkdir()
+        sleep = folder / "bin/sleep"
+        sleep.write_text(
+            f'#!/bin/sh\necho >>"$SSSD_ROOT/pauses"\nexec {shutil.which("sleep")} "$@"\n'
+        )
+        sleep.chmod(0o755)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, patience: str = "600", level: str = "3") -> None:
         """Run the script."""
         environment = {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{self.root}/bin:{os.environ['PATH']}",
             "SSSD": str(self.program),
             "SSSD_ROOT": str(self.root),
             "SSSD_PAUSE": "0.05",
@@ -73,6 +81,12 @@ class Sidecar:
         """Kill the stand-in, as the kernel does without memory."""
         os.kill(int((self.root / "pid").read_text()), signal.SIGKILL)
 
+    def until_compared(self) -> None:
+        """Wait until the script has compared the files of now with those of before."""
+        path = self.root / "pauses"
+        before = len(path.read_bytes())
+        until(lambda: len(path.read_bytes()) >= before + 3)
+
     def starts(self) -> int:
         """How often it was started."""
         path = self.root / "starts"
@@ -93,11 +107,10 @@ def until(is_so: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize(("level", "options"), [("3", " -d 3"), ("0", "")])
+@pytest.mark.parametrize(("level", "options"), [("3", " -d 3"), ("0", " -d 0x0470")])
 def test_sssd_has_a_copy_that_only_root_reads_and_the_declared_level(
     sidecar: Sidecar, level: str, options: str
 ) -> None:
-    """Its own level names why a directory rejects it, and 0 is the default of the field."""
     sidecar.conf.write_text(CONF)
     sidecar.start(level=level)
     until(lambda: sidecar.seen() == CONF)
@@ -108,6 +121,32 @@ def test_sssd_has_a_copy_that_only_root_reads_and_the_declared_level(
     pipes = sidecar.root / "var/lib/sss/pipes"
     modes = [stat.S_IMODE(one.stat().st_mode) for one in (pipes, pipes / "private")]
     assert modes == [0o755, 0o700]
+
+
+def test_the_log_of_level_0_has_no_traces_but_those_of_connections(sidecar: Sidecar) -> None:
+    """They alone show why a directory rejects sssd, and that it accepts it again."""
+    shown = (
+        "[be] [x] (0x0020): Unable to establish connection [1]: Authentication Failed",
+        "[be] [x] (0x0400): Connection established.",
+        "[be] [x] (0x0400): Bind result: Invalid credentials(49), no errmsg set",
+    )
+    hidden = (
+        "[be] [x] (0x0400): Bind result: Success(0), no errmsg set",
+        "[be] [x] (0x0400): Search result: Success(0)",
+        "[RID#12] half of a line",
+    )
+    (sidecar.root / "say").write_text("".join(f"{line}\n" for line in (*hidden, *shown)))
+    sidecar.conf.write_text(CONF)
+    sidecar.start(level="0")
+    until(lambda: shown[-1] in sidecar.log.read_text())
+    assert sidecar.log.read_text().splitlines() == list(shown)
+
+
+def test_a_level_in_the_file_is_not_overridden_by_the_fields_default(sidecar: Sidecar) -> None:
+    sidecar.conf.write_text(f"{CONF}debug_level = 9\n")
+    sidecar.start(level="0")
+    until(lambda: "debug_level" in sidecar.seen())
+    assert " -d " not in (sidecar.root / "options").read_text()
 
 
 def test_a_changed_file_and_a_changed_certificate_start_sssd_again(sidecar: Sidecar) -> None:
@@ -129,6 +168,8 @@ def test_deleted_files_change_nothing(sidecar: Sidecar) -> None:
     until(lambda: sidecar.seen() == CONF)
     sidecar.conf.unlink()
     certificate.unlink()
+    sidecar.until_compared()
+    assert sidecar.starts() == 1
     # sssd that ends by itself, and one that starts again for another reason, have the same file.
     sidecar.kill()
     until(lambda: sidecar.starts() == 2)
