@@ -315,19 +315,19 @@ def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers
     place.put(wrong)
     failing = "DirectoryFailing"
 
-    def is_reported() -> bool:
-        # sssd connects once somebody is looked up.
+    def shown() -> Json:
+        # sssd connects once somebody is looked up whom it does not know.
         place.cluster.run("cpu-login-0", "sshd", f"id eve{time.time_ns()} 2>/dev/null || true")
-        return words in place.cluster.condition(failing)
+        return condition(place.cluster.get(), failing)
 
     words = "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)"
-    eventually("it is reported", is_reported, LONG_S)
+    eventually("it is reported", lambda: words in shown().get("message", ""), LONG_S)
     assert place.cluster.status(failing) == "True"
     place.site.until_event(place.cluster.namespace, words, "SssdFails")
     assert place.cluster.status("Ready") == "True"
     place.put(conf("override_shell = /bin/sh\n"))
     eventually("alice is back", lambda: place.output("id -un") == "alice", LONG_S)
-    eventually("it recovers", lambda: place.cluster.status(failing) == "False", LONG_S)
+    eventually("it recovers", lambda: shown()["status"] == "False", LONG_S)
 
 
 def test_windows_line_ends_and_a_secret_of_a_mebibyte_are_read(place: Place) -> None:
