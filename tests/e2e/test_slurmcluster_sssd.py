@@ -274,6 +274,7 @@ def test_known_users_work_on_while_the_directory_is_away_and_new_ones_come_with_
     place: Place,
 ) -> None:
     """S053, S058."""
+    assert place.output("id -un", password=PASSWORD) == "alice"
     place.cluster.kubectl("scale", "deployment/openldap", "--replicas=0")
     place.cluster.kubectl("wait", "--for=delete", "pod", "-l", "app=openldap", "--timeout=60s")
     before = place.uids()
@@ -314,19 +315,19 @@ def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers
     place.put(wrong)
     failing = "DirectoryFailing"
 
-    def is_reported() -> bool:
-        # sssd connects once somebody is looked up.
+    def shown() -> Json:
+        # sssd connects once somebody is looked up whom it does not know.
         place.cluster.run("cpu-login-0", "sshd", f"id eve{time.time_ns()} 2>/dev/null || true")
-        return place.cluster.status(failing) == "True"
+        return condition(place.cluster.get(), failing)
 
-    eventually("it is reported", is_reported, LONG_S)
-    words = place.cluster.condition(failing)
-    assert "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)" in words
-    place.site.until_event(place.cluster.namespace, "sssd of cpu-login-0 reports: ", "SssdFails")
+    words = "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)"
+    eventually("it is reported", lambda: words in shown().get("message", ""), LONG_S)
+    assert place.cluster.status(failing) == "True"
+    place.site.until_event(place.cluster.namespace, words, "SssdFails")
     assert place.cluster.status("Ready") == "True"
     place.put(conf("override_shell = /bin/sh\n"))
     eventually("alice is back", lambda: place.output("id -un") == "alice", LONG_S)
-    eventually("it recovers", lambda: place.cluster.status(failing) == "False", LONG_S)
+    eventually("it recovers", lambda: shown()["status"] == "False", LONG_S)
 
 
 def test_windows_line_ends_and_a_secret_of_a_mebibyte_are_read(place: Place) -> None:

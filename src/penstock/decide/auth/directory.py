@@ -79,7 +79,10 @@ class DirectoryState:
         for whole in log.split("\n")[-MOST_LINES:]:
             line = whole[:LONGEST_LINE]
             if words := _bound(line):
+                code = _CODE.search(words)
                 bind = words
+                if code is not None and code[1] == _SUCCESS:
+                    connection, bind = "", ""
             elif found := _REFUSED.search(line):
                 # The number is sssd's own for the words that follow.
                 words = found[1] + found[2]

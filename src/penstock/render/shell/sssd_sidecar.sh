@@ -1,6 +1,6 @@
 # Runs sssd with the debug level in $1 and the mounted sssd.conf, and again when that or a
 # certificate has changed. With level 0, the default of the field, the log has what sssd reports by
-# itself, rejected binds and new connections. The latter two are traces (0x0400): the operator reads
+# itself, results of binds and new connections. The latter two are traces (0x0400): the operator reads
 # them, and all other traces are left out.
 #
 # sssd takes only a file of root's own, and none that is a link as mounted ones are: it gets a copy,
@@ -20,7 +20,7 @@ differs() { [ "$2" != "$nothing" ] && [ "$1" != "$2" ]; }
 has_domain() { grep -q '^[[:space:]]*\[\(domain\|application\)/' "$kept"; }
 is_late() { [ $(($(date +%s) - began)) -ge "$patience" ]; }
 without_traces() {
-  sed -u -n -e '/Connection established\./{p;d}' -e '/Bind result: .*([1-9]/{p;d}' \
+  sed -u -n -e '/Connection established\./{p;d}' -e '/Bind result: /{p;d}' \
     -e '/(0x0400)/d' -e '/^\[RID#/d' -e p
 }
 nobody() {

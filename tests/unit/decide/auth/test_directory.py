@@ -73,3 +73,11 @@ def test_only_users_who_are_elsewhere_are_listened_for() -> None:
     assert directory.asks("[domain/x]\n id_provider=ad\n")
     assert not directory.asks("[domain/DEFAULT]\nid_provider = proxy\n")
     assert not directory.asks("")
+
+
+def test_a_bind_that_succeeds_ends_an_error_of_the_connection() -> None:
+    rejected = "(0x0400): Bind result: Invalid credentials(49), no errmsg set\n"
+    failed = "(0x0020): Unable to establish connection [1]: Authentication Failed\n"
+    known = DirectoryState().after(rejected + failed)
+    assert known.words.startswith("Bind result: Invalid credentials(49)")
+    assert known.after("(0x0400): Bind result: Success(0), no errmsg set\n").words == ""

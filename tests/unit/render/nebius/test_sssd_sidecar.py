@@ -128,10 +128,10 @@ def test_the_log_of_level_0_has_no_traces_but_those_of_connections(sidecar: Side
     shown = (
         "[be] [x] (0x0020): Unable to establish connection [1]: Authentication Failed",
         "[be] [x] (0x0400): Connection established.",
+        "[be] [x] (0x0400): Bind result: Success(0), no errmsg set",
         "[be] [x] (0x0400): Bind result: Invalid credentials(49), no errmsg set",
     )
     hidden = (
-        "[be] [x] (0x0400): Bind result: Success(0), no errmsg set",
         "[be] [x] (0x0400): Search result: Success(0)",
         "[RID#12] half of a line",
     )
