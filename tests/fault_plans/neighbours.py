@@ -106,7 +106,7 @@ class Neighbour:
 
     def line(self) -> SlurmLine:
         """A way to its Slurm cluster."""
-        return SlurmLine(self.slurm, self.jwt_key, self._heard)
+        return SlurmLine(self.slurm, self.jwt_key, self._answered)
 
     def jwt_key(self) -> bytes | None:
         """The key of its tokens."""
@@ -168,7 +168,7 @@ class Neighbour:
         if gone and "populate" not in name:
             self.broken.append(f"pod {name} goes, of a cluster that nobody touched")
 
-    def _heard(self, asked: Any, answer: Any, knew: Knowledge) -> RestAnswer:
+    def _answered(self, asked: Any, answer: Any, knew: Knowledge) -> RestAnswer:
         found = cast("RestAnswer", answer(asked))
         strange = [one for one in self.slurm.ctld.nodes if not one.startswith(self.name)]
         if strange:

@@ -26,7 +26,7 @@ def scale_neighbour(world: NebiusWorld, replicas: int, which: int) -> None:
         world.neighbours[which].scale(replicas)
 
 
-def remake_neighbour(world: NebiusWorld, seconds: float, which: int) -> None:
+def recreate_neighbour(world: NebiusWorld, seconds: float, which: int) -> None:
     """Another cluster of the namespace is deleted, and declared again later."""
     one = world.neighbours[which]
     if not one.is_declared:
@@ -52,7 +52,7 @@ def _which(dice: Dice) -> int:
 
 TOGETHER = {
     "scale_neighbour": Happening(8, lambda d: (d.randint(1, 2), _which(d)), scale_neighbour),
-    "remake_neighbour": Happening(6, lambda d: (_while(d), _which(d)), remake_neighbour),
+    "recreate_neighbour": Happening(6, lambda d: (_while(d), _which(d)), recreate_neighbour),
 }
 """What users do besides."""
 _DRAWN = {**DRAWN_OF_NEBIUS, **TOGETHER}
