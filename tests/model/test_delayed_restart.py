@@ -14,7 +14,8 @@ from fault_plans.api_names import CLUSTER
 from fault_plans.kinds import path_of
 from fault_plans.nebius_specs import CURRENT, OLDER
 from fault_plans.nebius_world import NebiusWorld
-from fault_plans.world import SPACE
+from fault_plans.plan import Layout
+from fault_plans.world import GROUP, SPACE, World
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.event_loop import simulate
@@ -108,5 +109,32 @@ def test_it_waits_no_longer_than_a_minute(ask: str) -> None:
             await asyncio.sleep(45.0)
             assert _uid(lab) == before
             await lab.until(lambda: _uid(lab) not in ("", before), 45.0)
+
+    simulate(story())
+
+
+@pytest.mark.parametrize(("key", "value"), [(RECONFIGURE, "1"), (RESTART, "slurmctld@1")])
+def test_jobs_of_a_new_partition_of_a_controller_are_kept(key: str, value: str) -> None:
+    path = f"{GROUP}/controllers/slurm"
+
+    async def story() -> None:
+        world = World(1, Layout())
+        world.declare(1)
+        process = world.operator()
+        await asyncio.sleep(90.0)
+        ctld = world.slurm.ctld
+        conf = "PartitionName=second Nodes=ALL\n"
+        world.ask("PATCH", path, {"spec": {"extraConf": conf}})
+        for _ in range(1000):
+            if "second" in ctld.partitions:
+                break
+            await asyncio.sleep(0.05)
+        job = ctld.run("compute-0", partition="second")
+        world.ask("PATCH", path, {"metadata": {"annotations": {key: value}}})
+        await asyncio.sleep(60.0)
+        found = world.find("slinky.slurm.net/controllers", "slurm") or {}
+        assert [one["result"] for one in found["status"]["triggers"]] == ["Done"]
+        assert (ctld.defunct, job.state) == ([], {"RUNNING"})
+        await world.crash(process)
 
     simulate(story())
