@@ -261,7 +261,9 @@ def test_an_object_that_some_version_took_is_accepted(
     create(kubectl, nebius.manifest(name, changes))
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, "None"), ("None", None), ("None", "Shared")])
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, "None"), (None, "PerWorker"), ("None", None), ("None", "Shared")]
+)
 def test_the_mode_of_a_jail_cannot_change(kubectl: Kubectl, before: str | None, after: str | None):
     """S177: and a cluster without a jail has no field about one."""
     name, space = f"mode-{secrets.token_hex(2)}", "correct-cpu-cluster"

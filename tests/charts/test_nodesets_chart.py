@@ -216,6 +216,13 @@ def test_the_priority_class_of_the_original_is_made_where_a_node_set_names_it() 
             "jailSubMounts[0]: write exactly one of volumeSource and volumeClaimTemplateSpec",
         ),
         (
+            {
+                "name": "a",
+                "slurmd": {**SMALL["slurmd"], "volumes": {"jail": {"volumeClaimTemplateSpec": {}}}},
+            },
+            "volumes.jail: write volumeClaimTemplateSpec if and only if jailMode is PerWorker",
+        ),
+        (
             {"name": "a", "sssd": {"enabled": True}, **SMALL},
             "images.sssd.repository: name an image",
         ),
@@ -278,3 +285,13 @@ def test_each_count_may_be_zero(name: str, path: str, kind: str) -> None:
     spec = next(one["spec"] for one in found.values() if one["kind"] == kind)
     where = path.split(".") if kind == "SlurmCluster" else ["replicas"]
     assert at(spec, where) == 0
+
+
+@pytest.mark.parametrize("mode", ["Shared", "PerWorker", "None"])
+def test_the_jail_follows_the_mode_of_the_cluster(mode: str) -> None:
+    """S177."""
+    given = {"clusterName": "c", "jailMode": mode, "nodesets": [{"name": "a", **SMALL}]}
+    spec = next(one for one in chart(given).values() if one["kind"] == "NodeSet")["spec"]
+    wanted = {"Shared": "persistentVolumeClaim", "PerWorker": "volumeClaimTemplateSpec"}
+    found = spec["slurmd"]["volumes"].get("jail", {})
+    assert list(found) == [one for key, one in wanted.items() if key == mode]

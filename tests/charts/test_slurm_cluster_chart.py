@@ -11,6 +11,7 @@ import yaml
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.registry import REGISTRY as REGISTRY_OF_KINDS
 from penstock.local import charts
 from support.charts import FIXTURES, REGISTRY, at, copy_with_notes, notes, put, rejection, render
 from support.lossless import lost_fields
@@ -310,3 +311,28 @@ def test_the_type_of_authentication_is_a_value() -> None:
     assert "authType" not in cluster(values("seed"))["spec"]
     found = cluster({**values("seed"), "authType": "auth/slurm"})
     assert found["spec"]["authType"] == "auth/slurm"
+
+
+@pytest.mark.parametrize("mode", ["Shared", "PerWorker", "None"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_cluster_of_each_jail_mode_has_no_fault(name: str, mode: str) -> None:
+    """S177."""
+    given = {**values(name), "jailMode": mode}
+    for node in ("login", "worker") if mode == "None" else ():
+        # A user's own mounts of a jail are left for the API server to reject.
+        if at(given, ["slurmNodes", node, "volumes"]) is not None:
+            given = put(given, ["slurmNodes", node, "volumes", "jailSubMounts"], [])
+    found = cluster(given)
+    assert found["spec"]["jailMode"] == mode
+    assert list(REGISTRY_OF_KINDS.problems(msgspec.convert(found, SlurmCluster))) == []
+
+
+def test_the_root_of_a_worker_may_have_another_size() -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "9Gi"}}}
+    given = put(
+        {**values("seed"), "jailMode": "PerWorker"},
+        ["slurmNodes", "worker", "volumes", "jail"],
+        {"volumeClaimTemplateSpec": claim},
+    )
+    jail = cluster(given)["spec"]["slurmNodes"]["worker"]["volumes"]["jail"]
+    assert jail == {"volumeClaimTemplateSpec": claim}

@@ -29,6 +29,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "NodeSet.spec.replicas": "tests/unit/decide/nodeset/test_plan.py",
     "NodeSet.spec.minReadySeconds": "tests/unit/decide/nodeset/test_plan.py",
     "NodeSet.spec.workloadDisruptionProtection": "tests/unit/decide/nodeset/test_promises.py",
+    "Accounting.spec.mungeKeyRef": "tests/unit/render/test_accounting.py",
     "Partition.spec.drift": "tests/unit/decide/partition/test_drift_message.py",
     "Partition.spec.selector": "tests/unit/render/test_partitions.py",
 }

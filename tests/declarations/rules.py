@@ -46,10 +46,13 @@ _HOST: Json = {"template": {"spec": {"hostNetwork": True}}}
 _NAMELESS: Json = {"controllerRef": {"name": ""}}
 _ANOTHER: Json = {"controllerRef": {"name": "other"}}
 _JWT = "jwtKeyRef is immutable"
+_TWO_KEYS = "slurmKeyRef is for auth/slurm"
 BREACHES: tuple[Breach, ...] = (
     Breach("Controller", "clusterName is immutable", {"clusterName": "other"}, {}),
     Breach("Controller", "slurmKeyRef is immutable", {"slurmKeyRef": _OTHER}, {}),
     Breach("Controller", _JWT, {"jwtKeyRef": _OTHER}, {}),
+    Breach("Controller", "mungeKeyRef is immutable", {"mungeKeyRef": _OTHER}, {}),
+    Breach("Controller", _TWO_KEYS, {"slurmKeyRef": _OTHER, "mungeKeyRef": _OTHER}),
     Breach("Controller", "externalConfig must be set", {"external": True}),
     Breach("Controller", "slurm high availability (HA) mode", {"ha": {"enabled": True}}),
     Breach(
@@ -97,7 +100,14 @@ BREACHES: tuple[Breach, ...] = (
     Breach("LoginSet", "controllerRef.name must not be empty", _NAMELESS),
     Breach("LoginSet", "controllerRef is immutable", _ANOTHER, {}),
     Breach("RestApi", "controllerRef.name must not be empty", _NAMELESS),
-    Breach("Accounting", "slurmKeyRef must be set", {"slurmKeyRef": None}),
+    Breach("Accounting", "slurmKeyRef or mungeKeyRef must be set", {"slurmKeyRef": None}),
+    Breach("Accounting", _TWO_KEYS, {"mungeKeyRef": _OTHER}),
+    Breach(
+        "Accounting",
+        "mungeKeyRef is immutable",
+        {"mungeKeyRef": None, "slurmKeyRef": _OTHER},
+        {"mungeKeyRef": _OTHER, "slurmKeyRef": None},
+    ),
     Breach("Accounting", "jwtKeyRef or jwtHs256KeyRef must be set", {"jwtKeyRef": None}),
     Breach("Accounting", "externalConfig must be set", {"external": True}),
     Breach("Accounting", _JWT, {"jwtKeyRef": _OTHER}, {}),

@@ -130,6 +130,12 @@ _CONTEXT: Final[dict[str, Json]] = {
         }
     },
     "LoginSet.spec.strategy.rollingUpdate": {"strategy": {"type": "RollingUpdate"}},
+    # An external slurmdbd requires neither key.
+    "Accounting.spec.mungeKeyRef": {
+        "slurmKeyRef": None,
+        "external": True,
+        "externalConfig": {"host": "db.example.com", "port": 6819},
+    },
     "Accounting.spec.external": {"externalConfig": {"host": "db.example.com", "port": 6819}},
     "Accounting.spec.externalConfig": {"external": True},
 }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from e2e_kit.api import Json, condition, ready
 from e2e_kit.cluster import Cluster
 from e2e_kit.cut import cut
 from e2e_kit.site import Site, eventually
+from e2e_kit.ssh import make_key, ssh
 
 LONG_S = 180.0
 ALICE, PHYSICS, NIGHT = 20001, 20000, 20002
@@ -47,33 +47,14 @@ class Place:
     address: str
     port: int
     key: Path
-    folder: Path
 
     def ssh(
         self, user: str, script: str, *, host: str = "", port: int = 22, password: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Log in with the key, or with a password, at first to the login pod's NodePort."""
-        where = ("-p", str(port), f"{user}@{host}")
         if not host:
-            where = ("-p", str(self.port), f"{user}@{self.address}")
-        known = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
-        how = ("PreferredAuthentications=publickey", f"IdentityFile={self.key}", "BatchMode=yes")
-        environment = dict(os.environ)
-        if password:
-            asked = self.folder / "askpass"
-            asked.write_text(f"#!/bin/sh\necho '{password}'\n")
-            asked.chmod(0o700)
-            environment |= {"SSH_ASKPASS": str(asked), "SSH_ASKPASS_REQUIRE": "force"}
-            how = ("PreferredAuthentications=password", "NumberOfPasswordPrompts=1")
-        options = [word for one in (*known, *how, "ConnectTimeout=20") for word in ("-o", one)]
-        return subprocess.run(
-            ["ssh", *options, *where, script],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+            host, port = self.address, self.port
+        return ssh(self.key, user, script, host=host, port=port, password=password)
 
     def said(self, user: str, script: str, *, host: str = "", password: str = "") -> str:
         """What a command printed that has to succeed. Raises OSError while it does not."""
@@ -133,11 +114,7 @@ def place(
     """A directory, and a cluster all of whose daemons know its users."""
     openldap.load(site.node)
     cluster = clusters("login")
-    folder = tmp_path_factory.mktemp("ssh")
-    key = folder / "key"
-    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)]
-    subprocess.run(make, check=True)
-    public = key.with_suffix(".pub").read_text()
+    key, public = make_key(tmp_path_factory.mktemp("ssh"))
     entries = (
         openldap.person("alice", ALICE, PHYSICS, password=PASSWORD, key=public),
         openldap.person("slurm", 20099, PHYSICS),
@@ -169,7 +146,7 @@ def place(
     cluster.until_idle("compute-0", "compute-1", timeout=LONG_S)
     cluster.until_ready("controllers", manifests.NAME, LONG_S)
     port = cluster.get("services", "login")["spec"]["ports"][0]["nodePort"]
-    found = Place(cluster, site.node.address, port, key, folder)
+    found = Place(cluster, site.node.address, port, key)
     eventually("alice is known", lambda: found.login("id -u alice"), LONG_S)
     return found
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Protocol
+
 from e2e_kit import images
 from e2e_kit.api import Json
-from e2e_kit.cluster import Cluster
+from penstock.kube.webhook.certificates import Bundle, renewed
 from penstock.local.node import Node
 
 IMAGE = "localhost/penstock-test/openldap:1"
@@ -16,6 +19,11 @@ PASSWORD = "reader-password"
 _ADMIN = f"cn=admin,{BASE}"
 _ADMIN_PASSWORD = "admin-password"
 _LABELS = {"app": NAME}
+_TLS = """
+TLSCertificateFile /ldap/tls.crt
+TLSCertificateKeyFile /ldap/tls.key
+TLSCACertificateFile /ldap/ca.crt
+"""
 _CONF = f"""
 include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema
@@ -27,6 +35,7 @@ objectclass ( 1.3.6.1.4.1.24552.500.1.1.2.0 NAME 'ldapPublicKey' SUP top AUXILIA
   MAY ( sshPublicKey $ uid ) )
 modulepath /usr/lib/ldap
 moduleload back_mdb
+%s
 database mdb
 suffix "{BASE}"
 rootdn "{_ADMIN}"
@@ -93,8 +102,14 @@ def group(name: str, gid: int, *members: str) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def sssd_conf(password: str = PASSWORD, base: str = BASE) -> str:
-    """sssd.conf with which this directory's users are known."""
+def sssd_conf(password: str = PASSWORD, base: str = BASE, certificate: str = "") -> str:
+    """sssd.conf with which this directory's users are known; over TLS with a `certificate`."""
+    encrypted = """ldap_id_use_start_tls = false
+ldap_auth_disable_tls_never_use_in_production = true"""
+    if certificate:
+        encrypted = f"""ldap_id_use_start_tls = true
+ldap_tls_reqcert = demand
+ldap_tls_cacert = {certificate}"""
     return f"""[sssd]
 services = nss, pam, ssh
 domains = example
@@ -113,18 +128,24 @@ ldap_search_base = {base}
 ldap_schema = rfc2307
 ldap_default_bind_dn = {READER}
 ldap_default_authtok = {password}
-ldap_id_use_start_tls = false
-ldap_auth_disable_tls_never_use_in_production = true
+{encrypted}
 cache_credentials = true
 offline_timeout = 5
 offline_timeout_random_offset = 0
 """
 
 
-def objects(*entries: str) -> list[Json]:
+def certificates() -> Bundle:
+    """A certificate of the directory's server, with its authority."""
+    return renewed(None, {NAME}, datetime.now(UTC))
+
+
+def objects(*entries: str, tls: Bundle | None = None) -> list[Json]:
     """Service and Deployment of an OpenLDAP with these entries."""
     ldif = "\n".join([_TREE.lstrip(), *entries])
-    files = {"slapd.conf": _CONF.lstrip(), "init.ldif": ldif}
+    files = {"slapd.conf": _CONF.lstrip() % (_TLS if tls else ""), "init.ldif": ldif}
+    if tls is not None:
+        files |= {name: value.decode() for name, value in tls.data().items()}
     container = {
         "name": NAME,
         "image": IMAGE,
@@ -165,7 +186,11 @@ def objects(*entries: str) -> list[Json]:
     ]
 
 
-def add(cluster: Cluster, entry: str) -> None:
+class _Namespace(Protocol):
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str: ...
+
+
+def add(namespace: _Namespace, entry: str) -> None:
     """Put an entry into the directory of a namespace."""
     ldapadd = ("ldapadd", "-x", "-H", "ldap://", "-D", _ADMIN, "-w", _ADMIN_PASSWORD)
-    cluster.kubectl("exec", "-i", f"deploy/{NAME}", "--", *ldapadd, stdin=entry)
+    namespace.kubectl("exec", "-i", f"deploy/{NAME}", "--", *ldapadd, stdin=entry)

@@ -57,6 +57,12 @@ NODES_WITHOUT_JAIL: dict[str, Any] = {
     "spec.slurmd.volumes.jailSubMounts": (),
 }
 """Changes of a NodeSet of such a cluster."""
+CLAIM: dict[str, Any] = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "fast",
+    "resources": {"requests": {"storage": "20Gi"}},
+}
+"""A claim template of a worker."""
 _NODE_SETS = ("nodesets-5.0-0", "nodesets-5.0-1")
 
 
@@ -153,6 +159,17 @@ def without_jail(shape: str) -> Rendered:
 def with_auth_slurm(shape: str) -> Rendered:
     """What is rendered from the fixtures of a shape for a cluster with auth/slurm."""
     return of_shape(shape, {"spec.authType": "auth/slurm"})
+
+
+def per_worker(
+    shape: str, changes: dict[str, Any] | None = None, node_set: dict[str, Any] | None = None
+) -> Rendered:
+    """What is rendered from the fixtures of a shape for workers with roots of their own."""
+    own = {"volumeClaimTemplateSpec": CLAIM}
+    of_cluster: dict[str, Any] = {"spec.jailMode": "PerWorker", **(changes or {})}
+    if shape == OLDER:
+        of_cluster = {"spec.slurmNodes.worker.volumes.jail": own, **of_cluster}
+    return of_shape(shape, of_cluster, {"spec.slurmd.volumes.jail": own, **(node_set or {})})
 
 
 def of_shape(

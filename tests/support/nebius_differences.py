@@ -66,6 +66,12 @@ PATHS: Final = (
         "the engine owns plain pods: it sets the fields that a StatefulSet's controller sets",
     ),
     Difference(
+        "one volume for each PVC",
+        r"(Worker|StatefulSet) .*(volumes\[scratch\]"
+        r"|containers\[(slurmd|sshd)\]\.volumeMounts\[/mnt/jail\.upper/scratch\]\.name)",
+        "the kubelet starts no pod with two volumes of one PVC",
+    ),
+    Difference(
         "role label",
         r"Worker metadata\.labels\.slurm\.nebius\.ai/worker",
         "one label finds the workers of both shapes",

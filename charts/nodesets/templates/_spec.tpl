@@ -16,7 +16,7 @@
 {{- $container := include "nodesets.container" (dict "root" .root "name" "slurmd" "role" "jail-slurmd" "path" $path "given" $slurmd "gpu" $gpu) | fromYaml -}}
 {{- $_ = set $container.security "procMount" ($container.security.procMount | default "Default") -}}
 {{- $_ = set $container "port" ($slurmd.port | default 6818 | int) -}}
-{{- $_ = set $container "volumes" (include "nodesets.volumes" (dict "path" (printf "%s.volumes" $path) "given" $slurmd.volumes) | fromYaml) -}}
+{{- $_ = set $container "volumes" (include "nodesets.volumes" (dict "path" (printf "%s.volumes" $path) "mode" .root.Values.jailMode "given" $slurmd.volumes) | fromYaml) -}}
 {{- range $key, $value := pick $slurmd "customEnv" "cgroupVersion" -}}{{- with $value -}}{{- $_ := set $container $key . -}}{{- end -}}{{- end -}}
 {{- $_ = set $spec "slurmd" $container -}}
 {{- $munge := deepCopy ($entry.munge | default dict) -}}

@@ -1,17 +1,24 @@
-{{/* path; given: slurmd.volumes of an entry. The volumes, as YAML. */}}
+{{/* path; mode: jailMode; given: slurmd.volumes of an entry. The volumes, as YAML. */}}
 {{- define "nodesets.volumes" -}}
 {{- $given := deepCopy (.given | default dict) -}}
 {{- if not $given.spool -}}{{- $_ := set $given "spool" (dict "emptyDir" dict) -}}{{- end -}}
-{{- if not $given.jail -}}{{- $_ := set $given "jail" (dict "persistentVolumeClaim" (dict "claimName" "jail-pvc")) -}}{{- end -}}
+{{- if eq (.mode | default "Shared") "None" -}}
+{{- if $given.jail -}}{{- fail (printf "%s.jail: jailMode is None, so there is no jail; set it to null" .path) -}}{{- end -}}
+{{- $_ := unset $given "jail" -}}
+{{- else if not $given.jail -}}
+{{- $claim := dict "accessModes" (list "ReadWriteOnce") "resources" (dict "requests" (dict "storage" "128Gi")) -}}
+{{- $_ := set $given "jail" (eq (.mode | default "Shared") "PerWorker" | ternary (dict "volumeClaimTemplateSpec" $claim) (dict "persistentVolumeClaim" (dict "claimName" "jail-pvc"))) -}}
+{{- else if ne (hasKey $given.jail "volumeClaimTemplateSpec") (eq (.mode | default "Shared") "PerWorker") -}}
+{{- fail (printf "%s.jail: write volumeClaimTemplateSpec if and only if jailMode is PerWorker" .path) -}}
+{{- end -}}
 {{- range $key, $volume := pick $given "spool" "jail" -}}
 {{- if gt (len $volume) 1 -}}
 {{- fail (printf "%s.%s: it has %s, which exclude each other; set all but one to null" $.path $key (keys $volume | sortAlpha | join ", ")) -}}
 {{- end -}}
 {{- end -}}
-{{- if hasKey $given.jail "volumeClaimTemplateSpec" -}}
-{{- fail (printf "%s.jail.volumeClaimTemplateSpec: all pods share one jail; name its PVC in persistentVolumeClaim.claimName" .path) -}}
+{{- range $key, $volume := pick $given "spool" "jail" -}}
+{{- include "nodesets.checkClaim" (dict "path" (printf "%s.%s" $.path $key) "given" $volume) -}}
 {{- end -}}
-{{- include "nodesets.checkClaim" (dict "path" (printf "%s.spool" .path) "given" $given.spool) -}}
 {{- range $key, $mounts := pick $given "jailSubMounts" "customVolumeMounts" -}}
 {{- $found := list -}}
 {{- range $index, $mount := $mounts -}}

@@ -1,5 +1,8 @@
 {{/* Components of spec.slurmNodes, each as YAML. All take: root; values; files: names of scripts. */}}
 
+{{/* Shared, PerWorker or None. */}}
+{{- define "slurm-cluster.jailMode" -}}{{- .values.jailMode | default "Shared" -}}{{- end -}}
+
 {{- define "slurm-cluster.controller" -}}
 {{- $path := "slurmNodes.controller" -}}
 {{- $given := .values.slurmNodes.controller -}}
@@ -9,6 +12,7 @@
 {{- if not $volumes.spool -}}
 {{- $_ := set $volumes "spool" (dict "volumeClaimTemplateSpec" (dict "accessModes" (list "ReadWriteOnce") "resources" (dict "requests" (dict "storage" "50Gi")))) -}}
 {{- end -}}
+{{- if eq (include "slurm-cluster.jailMode" .) "None" -}}{{- $_ := unset $volumes "jail" -}}{{- end -}}
 {{- include "slurm-cluster.checkVolumes" (dict "values" .values "path" $path "volumes" $volumes) -}}
 {{- if not $volumes.customMounts -}}{{- $_ := unset $volumes "customMounts" -}}{{- end -}}
 {{- if not (include "slurm-cluster.withWorker" .root) -}}
@@ -28,8 +32,14 @@
 {{- if not $volumes.spool -}}
 {{- $_ := set $volumes "spool" (dict "volumeClaimTemplateSpec" (dict "accessModes" (list "ReadWriteOnce") "resources" (dict "requests" (dict "storage" "128Gi")))) -}}
 {{- end -}}
+{{- $mode := include "slurm-cluster.jailMode" . -}}
+{{- if eq $mode "None" -}}{{- $_ := unset $volumes "jail" -}}
+{{- else if eq $mode "PerWorker" -}}
+{{- $claim := ($volumes.jail).volumeClaimTemplateSpec | default (dict "accessModes" (list "ReadWriteOnce") "resources" (dict "requests" (dict "storage" "128Gi"))) -}}
+{{- $_ := set $volumes "jail" (dict "volumeClaimTemplateSpec" $claim) -}}
+{{- end -}}
 {{- include "slurm-cluster.checkVolumes" (dict "values" .values "path" $path "volumes" $volumes) -}}
-{{- $_ := set $volumes "customMounts" (include "slurm-cluster.customMounts" (dict "files" .files "given" $volumes.customMounts) | fromYamlArray) -}}
+{{- $_ := set $volumes "customMounts" (include "slurm-cluster.customMounts" (dict "values" .values "files" .files "given" $volumes.customMounts) | fromYamlArray) -}}
 {{- $_ = set $spec "customInitContainers" ($spec.customInitContainers | default list) -}}
 {{- range $key := list "slurmNodeExtra" "sshdConfigMapRefName" "supervisordConfigMapRefName" -}}
 {{- if not (index $spec $key) -}}{{- $_ := unset $spec $key -}}{{- end -}}
@@ -42,8 +52,9 @@
 {{- $spec := include "slurm-cluster.node" (dict "root" .root "values" .values "part" "login" "path" $path "node" .values.slurmNodes.login "usual" "no-gpu") | fromYaml -}}
 {{- include "slurm-cluster.containers" (dict "root" .root "spec" $spec "images" (dict "sshd" "sshd" "munge" "munge")) -}}
 {{- $volumes := $spec.volumes -}}
+{{- if eq (include "slurm-cluster.jailMode" .) "None" -}}{{- $_ := unset $volumes "jail" -}}{{- end -}}
 {{- include "slurm-cluster.checkVolumes" (dict "values" .values "path" $path "volumes" $volumes) -}}
-{{- $_ := set $volumes "customMounts" (include "slurm-cluster.customMounts" (dict "files" .files "given" $volumes.customMounts) | fromYamlArray) -}}
+{{- $_ := set $volumes "customMounts" (include "slurm-cluster.customMounts" (dict "values" .values "files" .files "given" $volumes.customMounts) | fromYamlArray) -}}
 {{- range $key := list "sshdServiceLoadBalancerIP" "sshdServiceLoadBalancerSourceRanges" "sshdConfigMapRefName" -}}
 {{- if not (index $spec $key) -}}{{- $_ := unset $spec $key -}}{{- end -}}
 {{- end -}}

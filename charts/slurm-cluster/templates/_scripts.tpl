@@ -45,7 +45,10 @@
 {{- define "slurm-cluster.customMounts" -}}
 {{- $scripts := list -}}
 {{- if .files -}}
-{{- $scripts = list (dict "name" "slurm-scripts" "mountPath" "/opt/slurm_scripts/" "volumeSourceName" "slurm-scripts") (dict "name" "slurm-scripts-jail" "mountPath" "/mnt/jail.upper/opt/slurm_scripts/" "volumeSourceName" "slurm-scripts") -}}
+{{- $scripts = list (dict "name" "slurm-scripts" "mountPath" "/opt/slurm_scripts/" "volumeSourceName" "slurm-scripts") -}}
+{{- if ne (include "slurm-cluster.jailMode" .) "None" -}}
+{{- $scripts = append $scripts (dict "name" "slurm-scripts-jail" "mountPath" "/mnt/jail.upper/opt/slurm_scripts/" "volumeSourceName" "slurm-scripts") -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml (concat $scripts (.given | default list)) -}}
 {{- end -}}

@@ -55,7 +55,7 @@
 {{- $worker := include "slurm-cluster.withWorker" .root -}}
 {{- $spec := pick .values "useDefaultAppArmorProfile" "maintenance" "k8sNodeFilters" "secrets" "mpiConfig" -}}
 {{- $_ := set $spec "crVersion" .root.Chart.AppVersion -}}
-{{- range $key := list "authType" "topology" "customSlurmConfig" "customCgroupConfig" "ncclSettings" "periodicChecks" "telemetry" -}}
+{{- range $key := list "authType" "jailMode" "topology" "customSlurmConfig" "customCgroupConfig" "ncclSettings" "periodicChecks" "telemetry" -}}
 {{- with index $.values $key -}}{{- $_ := set $spec $key . -}}{{- end -}}
 {{- end -}}
 {{- with .values.healthCheckConfig -}}
@@ -63,7 +63,9 @@
 {{- end -}}
 {{- $_ = set $spec "partitionConfiguration" (include "slurm-cluster.partitions" . | fromYaml) -}}
 {{- $_ = set $spec "volumeSources" (include "slurm-cluster.volumeSources" . | fromYamlArray) -}}
-{{- range $key := list "slurmConfig" "plugStackConfig" "populateJail" "sConfigController" -}}
+{{- $parts := list "slurmConfig" "plugStackConfig" -}}
+{{- if ne (include "slurm-cluster.jailMode" .) "None" -}}{{- $parts = concat $parts (list "populateJail" "sConfigController") -}}{{- end -}}
+{{- range $key := $parts -}}
 {{- $_ := set $spec $key (include (printf "slurm-cluster.%s" $key) $ | fromYaml) -}}
 {{- end -}}
 {{- $nodes := dict -}}

@@ -48,11 +48,11 @@ def cost_findings(marks: WorkerMarks, pods: Iterable[Pod]) -> list[Finding]:
         f"{pod.metadata.name} ({pod.metadata.annotations[marks.deletion_cost][:20]!r})"
         for pod in sorted(wrong, key=lambda pod: pod.metadata.name)
     ]
-    told = (
+    message = (
         f"Annotation {marks.deletion_cost} of {list_some(shown)} is no whole number from "
         f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
     )
-    return [Finding(True, "DeletionCostIgnored", told)]
+    return [Finding(True, "DeletionCostIgnored", message)]
 
 
 def _cost(marks: WorkerMarks, pod: Pod) -> int | None:

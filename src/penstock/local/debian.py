@@ -26,9 +26,9 @@ def mirror(etc: Path = Path("/etc/apt")) -> str:
 
     `PENSTOCK_DEBIAN_MIRROR` goes before. Raises LocalError where neither names one.
     """
-    told = os.environ.get(MIRROR_VARIABLE)
-    if told:
-        return told
+    message = os.environ.get(MIRROR_VARIABLE)
+    if message:
+        return message
     for path in (etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))):
         found = sources(path)
         if found:

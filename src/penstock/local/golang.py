@@ -119,8 +119,8 @@ def _build(go: str, program: Program, folder: Path) -> None:
     staging: list[str] = []
     if program.staging:
         kubernetes = f"k8s.io/kubernetes@{program.requires['k8s.io/kubernetes']}"
-        told = _run([go, "mod", "download", "-json", kubernetes], work)
-        staging = staging_modules(Path(json.loads(told)["GoMod"]).read_text())
+        message = _run([go, "mod", "download", "-json", kubernetes], work)
+        staging = staging_modules(Path(json.loads(message)["GoMod"]).read_text())
     (work / "go.mod").write_text(go_mod(program, staging))
     if program.source:
         shutil.copy(program.source / "main.go", work)

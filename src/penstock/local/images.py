@@ -242,8 +242,8 @@ def built() -> list[ImageArchive]:
     for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
         for exact in oci.names(folder / _FILE):
             role, _, tag = exact.rpartition("/")[2].partition(":")
-            told = _EXACT.fullmatch(tag)
-            if told and role in _EXPORTED:
-                name = reference(role, told["release"])
+            message = _EXACT.fullmatch(tag)
+            if message and role in _EXPORTED:
+                name = reference(role, message["release"])
                 found.append(ImageArchive(role, name, exact, folder / _FILE))
     return found

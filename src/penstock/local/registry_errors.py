@@ -58,7 +58,7 @@ def explain(output: str, prefix: ImagePrefix, name: str, username: str) -> str:
     help_ = next((h for p, h in _HELP if re.search(p, words, re.IGNORECASE)), None)
     if help_ is None:
         return f"{name} cannot be pushed: {words}"
-    told = help_.format(
+    message = help_.format(
         host=prefix.host,
         prefix=prefix,
         name=name,
@@ -66,7 +66,7 @@ def explain(output: str, prefix: ImagePrefix, name: str, username: str) -> str:
         user=f" of {username}" if username else "",
         who=username or "you",
     )
-    return f"{told}: {words}"
+    return f"{message}: {words}"
 
 
 def last_words(output: str) -> str:

@@ -91,14 +91,14 @@ def _who(one: Restart) -> str:
         case How.TEMPLATE:
             return f"replaced, since {list_some(one.why)} of the template of {one.of} changes"
         case How.ROTATION:
-            told = "replaced once slurmctld and all workers have the new key"
-            return f"{told}, since {list_some(one.why)} changes"
+            message = "replaced once slurmctld and all workers have the new key"
+            return f"{message}, since {list_some(one.why)} changes"
         case How.ENDS:
             which = "end" if len(one.pods) > 1 else "ends"
             return f"{which}, since {one.of} {list_some(one.why)}"
         case How.YOURS if kind == "NodeSet":
-            told = f"change an annotation of spec.template of NodeSet {name}"
-            return f"for {list_some(one.why)}: {told}, and each is replaced once it is drained"
+            message = f"change an annotation of spec.template of NodeSet {name}"
+            return f"for {list_some(one.why)}: {message}, and each is replaced once it is drained"
         case How.YOURS if one.loses_state:
             return f"for {list_some(one.why)}: kubectl delete pod {' '.join(one.pods)} -n {space}"
         case How.YOURS if one.daemon == "slurmctld":
@@ -127,8 +127,8 @@ def _slurmdbd(effects: Effects) -> Iterator[str]:
     for one in effects.objects:
         changed = one.kind == "Secret" and one.verb == "update" and SLURMDBD_CONF in one.paths
         if changed and one.key not in restarted:
-            told = "slurmdbd.conf takes effect by a signal; slurmdbd runs on"
-            yield f"{'/'.join(one.key)}: {told}"
+            message = "slurmdbd.conf takes effect by a signal; slurmdbd runs on"
+            yield f"{'/'.join(one.key)}: {message}"
 
 
 def _files(one: Files) -> Iterator[str]:
@@ -158,11 +158,11 @@ def _workers(one: Workers) -> Iterator[str]:
         when = WHEN.get(one.strategy, "")
         yield f"{name}: {_counted(one.outdated)} of an older template; {when}"
     if one.changed:
-        told = "features, weight or GRES change in Slurm, while jobs run on"
-        yield f"{name}: {_counted(one.changed)}: {told}"
+        message = "features, weight or GRES change in Slurm, while jobs run on"
+        yield f"{name}: {_counted(one.changed)}: {message}"
     for pod, jobs in one.jobs.items():
-        told = list_some([str(job) for job in jobs])
-        yield f"{name}: {pod} has {'job' if len(jobs) == 1 else 'jobs'} {told}"
+        message = list_some([str(job) for job in jobs])
+        yield f"{name}: {pod} has {'job' if len(jobs) == 1 else 'jobs'} {message}"
 
 
 def _counted(pods: Sequence[str]) -> str:

@@ -295,5 +295,5 @@ def deleted(live: ClusterCopy, run: SimulatedRun) -> Iterator[Restart]:
         if of.is_kind("apps", "ReplicaSet"):
             # ReplicaSets are not simulated: its pods give way to others of the Deployment's name.
             continue
-        told = f"{of.kind or 'Pod'} {space}/{of.name or name}"
-        yield Restart(How.OPERATOR, space, (name,), daemon, told)
+        message = f"{of.kind or 'Pod'} {space}/{of.name or name}"
+        yield Restart(How.OPERATOR, space, (name,), daemon, message)

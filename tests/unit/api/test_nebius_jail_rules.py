@@ -23,6 +23,14 @@ SOURCES = [
     {"name": name, "persistentVolumeClaim": {"claimName": "c"}}
     for name in ("slurm-scripts", "controller-spool")
 ]
+PER_WORKER = {"spec.jailMode": "PerWorker"}
+TEMPLATE = {
+    "volumeClaimTemplateSpec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+}
+OF_OPERATOR = [{"name": "jail-root", "image": "i"}]
 WITHOUT = "spec.jailMode is None"
 CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {"spec.populateJail": {"image": "i", "k8sNodeFilterName": "cpu"}}, "populateJail"),
@@ -83,6 +91,54 @@ def test_a_cluster_with_a_jail_names_the_image_that_fills_it():
     ]
 
 
+WORKER_JAIL = "spec.slurmNodes.worker.volumes.jail"
+
+
+def test_each_worker_has_a_root_by_a_claim_template():
+    """S177."""
+    found = REGISTRY.validate_change(
+        nebius.made(OLDER, {**PER_WORKER, WORKER_JAIL: TEMPLATE}), None, ALONE
+    )
+    assert found.problems == ()
+    found = REGISTRY.validate_change(nebius.made(CURRENT, PER_WORKER), None, ALONE)
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "words"),
+    [
+        (
+            {
+                **PER_WORKER,
+                WORKER_JAIL: TEMPLATE,
+                "spec.slurmNodes.worker.customInitContainers": OF_OPERATOR,
+            },
+            "spec.slurmNodes.worker.customInitContainers",
+            "jail-root is a container of the operator",
+        ),
+        (PER_WORKER, WORKER_JAIL, "spec.jailMode is PerWorker: write volumeClaimTemplateSpec"),
+        (
+            {WORKER_JAIL: TEMPLATE},
+            f"{WORKER_JAIL}.volumeClaimTemplateSpec",
+            "only spec.jailMode: PerWorker fills",
+        ),
+        *(
+            (
+                {**PER_WORKER, WORKER_JAIL: TEMPLATE, f"{path}.volumes.jail": TEMPLATE},
+                f"{path}.volumes.jail",
+                "logins and slurmctld share one volume",
+            )
+            for path in (CONTROLLER, LOGIN)
+        ),
+    ],
+)
+def test_a_volume_that_contradicts_the_mode_is_rejected(
+    changes: dict[str, Any], path: str, words: str
+):
+    found = REGISTRY.validate_change(nebius.made(OLDER, changes), None, ALONE).problems
+    assert [(one.path, words in one.message) for one in found] == [(path, True)]
+
+
 @pytest.mark.parametrize(
     ("cluster", "node_set", "words"),
     [
@@ -101,6 +157,15 @@ def test_a_cluster_with_a_jail_names_the_image_that_fills_it():
             "paths without /mnt/jail.upper",
         ),
         ({}, {"spec.slurmd.volumes.jail": ABSENT}, "has a jail; name the volume with it"),
+        (PER_WORKER, {"spec.slurmd.volumes.jail": TEMPLATE}, ""),
+        (PER_WORKER, {}, "root for each worker (spec.jailMode is PerWorker); write volumeClaim"),
+        ({}, {"spec.slurmd.volumes.jail": TEMPLATE}, "has one jail for all workers"),
+        ({}, {"spec.customInitContainers": OF_OPERATOR}, ""),
+        (
+            PER_WORKER,
+            {"spec.slurmd.volumes.jail": TEMPLATE, "spec.customInitContainers": OF_OPERATOR},
+            "jail-root is a container of the operator",
+        ),
     ],
 )
 def test_workers_of_a_node_set_fit_the_mode_of_their_cluster(

@@ -260,6 +260,53 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         )
         for name in ("jail", "munge-socket", "scratch")
     ),
+    *(
+        (
+            CURRENT,
+            {f"{path}.sssd": {"image": "i"}, f"{path}.{field}": value},
+            f"{path}.{where}",
+            words,
+        )
+        for path in (CONTROLLER, LOGIN)
+        for field, value, where, words in (
+            (
+                "customInitContainers",
+                [{"name": "sssd", "image": "i"}],
+                "customInitContainers[0].name",
+                "'sssd' is a container of the operator's",
+            ),
+            (
+                "volumes.customMounts",
+                [{"name": "sssd-conf", "mountPath": "/x", "volumeSourceName": "jail"}],
+                "volumes.customMounts[0].name",
+                "'sssd-conf' is the name of another volume of the pod",
+            ),
+            ("sssd.livenessProbe", {"exec": 1}, "sssd.livenessProbe.exec", ""),
+        )
+    ),
+    *(
+        (
+            NODES,
+            {"spec.sssd": {"image": {"repository": "r"}, "resources": {}}, field: value},
+            where,
+            words,
+        )
+        for field, value, where, words in (
+            (
+                "spec.customInitContainers",
+                [{"name": "sssd", "image": "i"}],
+                "spec.customInitContainers[0].name",
+                "'sssd' is a container of the operator's",
+            ),
+            (
+                "spec.slurmd.volumes.jailSubMounts.0.name",
+                "sssd-socket",
+                "spec.slurmd.volumes.jailSubMounts[0].name",
+                "'sssd-socket' is the name of another volume of the pod",
+            ),
+            ("spec.sssd.resources", {"cpu": -1}, "spec.sssd.resources.cpu", "is below 0"),
+        )
+    ),
     (
         NODES,
         {"spec.slurmd.volumes.jailSubMounts.0.name": "worker-spool"},
@@ -568,8 +615,21 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         "spec.sConfigController.jailSlurmConfigPath: not used",
     ),
     (OLDER, {f"{CONTROLLER}.size": 2}, f"{CONTROLLER}.size: not used"),
-    (CURRENT, {f"{CONTROLLER}.sssd": {"image": "i"}}, f"{CONTROLLER}.sssd: not served yet"),
-    (CURRENT, {f"{LOGIN}.sssd": {"image": "i"}}, f"{LOGIN}.sssd: not served yet"),
+    (
+        CURRENT,
+        {f"{CONTROLLER}.sssd": {"image": "i", "port": 1}},
+        f"{CONTROLLER}.sssd.port: not used",
+    ),
+    (
+        CURRENT,
+        {f"{LOGIN}.sssd": {"image": "i", "securityLimitsConfig": "a"}},
+        f"{LOGIN}.sssd.securityLimitsConfig: not used",
+    ),
+    (
+        CURRENT,
+        {f"{LOGIN}.sssd": {"image": "i", "procMount": "Unmasked"}},
+        f"{LOGIN}.sssd.procMount: not used",
+    ),
     (CURRENT, {}, f"{LOGIN}.userIsolation: not served yet"),
     (
         CURRENT,
@@ -645,8 +705,25 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     ("nodesets-5.0-1", {}, "spec.ephemeralNodes: not served yet"),
     (
         NODES,
-        {"spec.sssd": {"image": {"repository": "r"}, "resources": {}}},
-        "spec.sssd: not served yet",
+        {
+            "spec.sssd": {
+                "image": {"repository": "r"},
+                "resources": {},
+                "security": {"limitsConfig": "a"},
+            }
+        },
+        "spec.sssd.security.limitsConfig: not used",
+    ),
+    (
+        NODES,
+        {
+            "spec.sssd": {
+                "image": {"repository": "r"},
+                "resources": {},
+                "security": {"procMount": "Unmasked"},
+            }
+        },
+        "spec.sssd.security.procMount: not used",
     ),
     (NODES, {"spec.docker": {}}, "spec.docker: not served yet"),
     (NODES, {"spec.gpu.nvidia.gdrCopyEnabled": True}, "spec.gpu.nvidia.gdrCopyEnabled: not"),

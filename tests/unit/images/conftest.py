@@ -32,6 +32,16 @@ def jail_mounts() -> Generator[ModuleType]:
 
 
 @pytest.fixture
+def jail_accounts() -> Generator[ModuleType]:
+    yield from _module("jail_accounts")
+
+
+@pytest.fixture
+def jail_report() -> Generator[ModuleType]:
+    yield from _module("jail_report")
+
+
+@pytest.fixture
 def jail_slurmctld() -> Generator[ModuleType]:
     yield from _module("jail_slurmctld")
 

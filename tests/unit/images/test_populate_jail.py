@@ -284,6 +284,31 @@ def test_overwriting_that_is_cut_off_is_repeated(used: Volume) -> None:
     assert_overwritten(used)
 
 
+def test_a_jail_follows_another_one_that_was_filled_again(volume: Volume) -> None:
+    """S177: also when it is killed right after it has replaced the files."""
+    other, tool = volume.folder / "other", volume.jail / "usr/bin/tool"
+
+    def version(text: str) -> str:
+        (volume.source / "usr/bin/tool").write_text(text)
+        code, said = volume.run(FOLLOW=str(other))
+        assert code == 0, said
+        return tool.read_text()
+
+    other.write_text("at=1\n")
+    assert [version("1"), version("2")] == ["1", "1"]
+    other.write_text("at=2\n")
+    assert [version("3"), version("4")] == ["3", "3"]
+    volume.shim("mkdir", 'case $2 in */penstock) kill -9 $PPID ;; esac; PATH=${PATH#*:} mkdir "$@"')
+    other.write_text("at=3\n")
+    (volume.source / "usr/bin/tool").write_text("5")
+    assert volume.run(FOLLOW=str(other))[0] == -signal.SIGKILL
+    assert tool.read_text() == "5"
+    (volume.bin / "mkdir").unlink()
+    assert version("6") == "6"
+    other.unlink()
+    assert version("7") == "6"
+
+
 def test_overwriting_an_empty_volume_fills_it(volume: Volume) -> None:
     code, said = volume.run(OVERWRITE="1")
     assert code == 0, said

@@ -59,6 +59,23 @@ def test_manifests_are_byte_for_byte_as_recorded() -> None:
     assert text == path.read_text()
 
 
+def test_slurmdbd_with_munge_has_the_sidecar_and_no_key_of_its_own() -> None:
+    """S163."""
+    obj = accounting(slurmKeyRef=None, mungeKeyRef={"name": "site", "key": "site.key"})
+    found = made(obj, replace(given(obj), slurm_key_hash="", munge_image="penstock/munge"))
+    spec = found["StatefulSet"]["spec"]["template"]["spec"]
+    (munge,) = spec["initContainers"]
+    assert (munge["name"], munge["image"]) == ("munge", "penstock/munge")
+    assert {"name": "munge-socket", "mountPath": "/run/munge"} in spec["containers"][0][
+        "volumeMounts"
+    ]
+    assert spec["containers"][0]["env"] == [{"name": "SLURMDBD_AUTH", "value": "auth/munge"}]
+    assert "slurm.key" not in str(spec)
+    conf = slurmdbd_conf(obj, "secret")
+    assert "AuthType=auth/munge\nAuthAltTypes=auth/jwt\n" in conf
+    assert "use_client_ids" not in conf
+
+
 def test_the_conf_is_that_of_slurm_operator() -> None:
     """The order and the headings of section 2.5 of the facts, with the user's lines at the end."""
     assert slurmdbd_conf(accounting(jwksKeyRef=None), "secret") == (

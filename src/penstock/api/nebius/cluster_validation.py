@@ -11,11 +11,11 @@ from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.embedded_database_rules import database_problems
-from penstock.api.nebius.common import POD_CONTAINERS
+from penstock.api.nebius.common import POD_CONTAINERS, SssdNode, pod_containers
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
 from penstock.api.nebius.container_rules import cluster_containers, cluster_counts
-from penstock.api.nebius.jail_rules import jail_problems
+from penstock.api.nebius.jail_rules import jail_admission_problems, jail_problems
 from penstock.api.nebius.mount_rules import cluster_mount_advice, cluster_mount_faults
 from penstock.api.nebius.name_rules import cluster_name
 from penstock.api.nebius.rule_parts import (
@@ -80,6 +80,7 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
     if spec == _NO_SPEC:
         return
     yield from same_sources(spec)
+    yield from jail_admission_problems(spec)
     yield from cluster_texts(spec)
     yield from cluster_mount_advice(spec)
     yield from cluster_counts(spec)
@@ -234,7 +235,9 @@ def _open_parts(spec: SlurmClusterSpec) -> Iterator[Problem]:
     ):
         if node is not None:
             path = f"{_NODES}.{name}.customInitContainers"
-            yield from containers(path, node.custom_init_containers, POD_CONTAINERS)
+            has_sssd = isinstance(node, SssdNode) and node.sssd is not None
+            taken = pod_containers(has_sssd=has_sssd)
+            yield from containers(path, node.custom_init_containers, taken)
     writer = spec.sconfig_controller.node.custom_init_containers
     path = "spec.sConfigController.node.customInitContainers"
     yield from containers(path, writer, POD_CONTAINERS)

@@ -24,6 +24,16 @@ POD_CONTAINERS: Final = frozenset(
     {"munge", "reconfigure", "slurmctld", "sshd", "slurmd", "slurmrestd", "sconfigctrl", "init-dir"}
 )
 """Names of containers that the operator adds to pods."""
+ROOT_CONTAINERS: Final = frozenset({"populate-jail", "jail-root"})
+"""Names of those that it adds to workers with a root of their own."""
+SSSD_CONTAINER: Final = "sssd"
+"""One more where the spec declares it."""
+
+
+def pod_containers(*, has_sssd: bool) -> frozenset[str]:
+    """Names of containers that a pod has beside the user's."""
+    return POD_CONTAINERS | {SSSD_CONTAINER} if has_sssd else POD_CONTAINERS
+
 
 TEXT_DEFAULT: Json = {DEFAULT: ""}
 """An empty text that the API server stores."""

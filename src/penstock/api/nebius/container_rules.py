@@ -40,6 +40,7 @@ def node_set_containers(spec: NodeSetSpec) -> Iterator[Problem]:
     for path, one, env in (
         ("spec.slurmd", slurmd, slurmd.custom_env),
         ("spec.munge", spec.munge, ()),
+        *([("spec.sssd", spec.sssd, ())] if spec.sssd is not None else []),
     ):
         yield from _open(path, env, one.liveness_probe, one.readiness_probe)
         yield from _amounts(f"{path}.resources", one.resources)
@@ -76,6 +77,9 @@ def _of_cluster(spec: SlurmClusterSpec) -> Iterator[tuple[str, NodeContainer]]:
     yield f"{_NODES}.controller.munge", nodes.controller.munge
     yield f"{_NODES}.login.sshd", nodes.login.sshd
     yield f"{_NODES}.login.munge", nodes.login.munge
+    for name, sssd in (("controller", nodes.controller.sssd), ("login", nodes.login.sssd)):
+        if sssd is not None:
+            yield f"{_NODES}.{name}.sssd", sssd
     if nodes.rest.rest is not None:
         yield f"{_NODES}.rest.rest", nodes.rest.rest
     if nodes.worker is not None:

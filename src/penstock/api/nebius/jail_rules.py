@@ -1,22 +1,29 @@
 """Fields that contradict spec.jailMode.
 
 With the mode None there is no jail: no volume of it, nothing that fills it, and nothing that writes
-into it. A field about one of these would have no effect, so it is rejected.
+into it. A field about one of these would have no effect, so it is rejected. With PerWorker each
+worker has a PVC by a claim template, while logins and slurmctld share a named volume.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
+from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius.common import ROOT_CONTAINERS
 from penstock.api.nebius.mount_rules import cluster_mounts, normal
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.rule_parts import ABSENT
 from penstock.api.nebius.slurmcluster import SlurmCluster, SlurmClusterSpec
-from penstock.api.nebius.volumes import NodeVolume
+from penstock.api.nebius.volumes import JailSource, NodeVolume
 
 WITHOUT_JAIL: Final = "spec.jailMode is None"
+PER_WORKER: Final = "spec.jailMode is PerWorker"
+_OWN_ROOT: Final = "write volumeClaimTemplateSpec, by which each worker has a PVC"
+_SHARED_ROOT: Final = f"{PER_WORKER}, and logins and slurmctld share one volume: name it"
+_ONE_ROOT: Final = "only spec.jailMode: PerWorker fills a PVC of each worker; name a volume"
 _NO_JAIL: Final = f"{WITHOUT_JAIL}, so there is no jail: remove it"
 _NO_WRITER: Final = (
     f"{WITHOUT_JAIL}, so pods mount the configuration and nothing writes it: remove it"
@@ -37,7 +44,47 @@ def jail_problems(spec: SlurmClusterSpec) -> Iterator[Problem]:
     if spec.has_jail:
         if spec.populate_jail == _UNSET.populate_jail:
             yield Problem("spec.populateJail", f"{ABSENT}, unless spec.jailMode is None")
+        if spec.has_own_roots:
+            yield from _own_roots(spec)
         return
+    yield from _without_jail(spec)
+
+
+def jail_admission_problems(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    """PVCs of workers for a jail that all of them share, as an older cluster may have them."""
+    worker = spec.slurm_nodes.worker
+    if spec.jail_mode == "Shared" and worker is not None and _has_template(worker.volumes.jail):
+        yield Problem(f"{_NODES}.worker.volumes.jail.volumeClaimTemplateSpec", _ONE_ROOT)
+
+
+def _own_roots(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    nodes = spec.slurm_nodes
+    for daemon, jail in (
+        ("controller", nodes.controller.volumes.jail),
+        ("login", nodes.login.volumes.jail),
+    ):
+        if _has_template(jail):
+            yield Problem(f"{_NODES}.{daemon}.volumes.jail", _SHARED_ROOT)
+    if nodes.worker is not None and not _has_template(nodes.worker.volumes.jail):
+        yield Problem(f"{_NODES}.worker.volumes.jail", f"{PER_WORKER}: {_OWN_ROOT}")
+    if nodes.worker is not None and (name := _taken(nodes.worker.custom_init_containers)):
+        yield Problem(f"{_NODES}.worker.customInitContainers", f"{PER_WORKER}: {_rename(name)}")
+
+
+def _taken(containers: Iterable[Json]) -> str:
+    """The first name that a container of the operator has; empty without one."""
+    return next((one["name"] for one in containers if one.get("name") in ROOT_CONTAINERS), "")
+
+
+def _rename(name: str) -> str:
+    return f"{name} is a container of the operator; choose another name"
+
+
+def _has_template(jail: NodeVolume | JailSource) -> bool:
+    return jail.volume_claim_template_spec is not None
+
+
+def _without_jail(spec: SlurmClusterSpec) -> Iterator[Problem]:
     if spec.populate_jail != _UNSET.populate_jail:
         yield Problem("spec.populateJail", _NO_JAIL)
     if spec.sconfig_controller != _UNSET.sconfig_controller:
@@ -96,6 +143,16 @@ def node_set_jail_problem(node_set: NodeSet, cluster: SlurmCluster) -> str:
         return (
             f"spec.slurmd.volumes.jail: SlurmCluster {name} has no jail ({WITHOUT_JAIL}); remove it"
         )
+    if cluster.spec.has_own_roots != _has_template(volumes.jail):
+        words = (
+            f"has a root for each worker ({PER_WORKER}); {_OWN_ROOT}"
+            if cluster.spec.has_own_roots
+            else f"has one jail for all workers; {_ONE_ROOT}"
+        )
+        return f"spec.slurmd.volumes.jail: SlurmCluster {name} {words}"
+    taken = _taken(node_set.spec.custom_init_containers) if cluster.spec.has_own_roots else ""
+    if taken:
+        return f"spec.customInitContainers: {_rename(taken)} ({PER_WORKER} of SlurmCluster {name})"
     if cluster.spec.has_jail and not has_volume:
         return f"spec.slurmd.volumes.jail: SlurmCluster {name} has a jail; name the volume with it"
     return ""

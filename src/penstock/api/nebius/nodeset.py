@@ -37,7 +37,7 @@ from penstock.api.nebius.common import (
     SecurityLimits,
     Tolerations,
 )
-from penstock.api.nebius.volumes import SpoolSource, VolumeMount, VolumeSource
+from penstock.api.nebius.volumes import JailSource, SpoolSource, VolumeMount
 from penstock.api.nebius.worker import CgroupVersion
 from penstock.api.nebius.worker_counts import WorkerCounts
 
@@ -78,7 +78,7 @@ class SlurmdVolumes(KubeStruct, frozen=True, kw_only=True):
     """Volumes of a worker."""
 
     spool: Annotated[SpoolSource, about("Volume of slurmd's state.")]
-    jail: Annotated[VolumeSource, about("Volume of the jail.")] = VolumeSource()
+    jail: Annotated[JailSource, about("Volume of the jail.")] = JailSource()
     jail_sub_mounts: Annotated[_Mounts, about("Mounts inside the jail.")] = ()
     custom_volume_mounts: Annotated[_Mounts, about("Mounts of the container.")] = ()
     shared_memory_size: Annotated[Quantity, about("Size of /dev/shm.")] = "64Gi"
@@ -217,7 +217,7 @@ class NodeSetStatus(Status, frozen=True, omit_defaults=False):
 def _absent() -> NodeSetSpec:
     """The spec of an object that was stored without one; its rules report what is missing."""
     image = Image(repository="")
-    volumes = SlurmdVolumes(spool=SpoolSource(), jail=VolumeSource())
+    volumes = SlurmdVolumes(spool=SpoolSource(), jail=JailSource())
     return NodeSetSpec(
         slurmd=Slurmd(image=image, resources={}, volumes=volumes),
         munge=WorkerContainer(image=image, resources={}),

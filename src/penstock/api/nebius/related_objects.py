@@ -14,6 +14,7 @@ from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.power_state import NodeSetPowerState
 from penstock.api.nebius.rule_parts import known_names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.api.nebius.sssd import cluster_sssd, node_set_sssd
 from penstock.base.text import list_some
 
 
@@ -24,6 +25,9 @@ def cluster_references(obj: SlurmCluster) -> Iterator[Reference]:
     path = "spec.slurmNodes"
     secrets = [("spec.secrets.sshdKeysName", spec.secrets.sshd_keys_name)]
     maps = [(f"{path}.login.sshdConfigMapRefName", login.sshd_config_map_ref_name)]
+    for files in cluster_sssd(obj):
+        secrets.append((files.secret_path, "" if files.is_generated else files.secret))
+        maps.append((files.certificates_path, files.certificates))
     if nodes.worker is not None:
         name = nodes.worker.sshd_config_map_ref_name
         maps.append((f"{path}.worker.sshdConfigMapRefName", name))
@@ -92,8 +96,9 @@ def nodeset_references(obj: NodeSet) -> Iterator[Reference]:
     spec = obj.spec
     yield Reference("spec.clusterName", SLURM_CLUSTERS.kind, cluster_of(obj), GROUP)
     yield Reference("spec.configMapRefSshd", "ConfigMap", spec.config_map_ref_sshd)
-    if spec.sssd is not None:
-        yield Reference("spec.sssdConfSecretRefName", "Secret", spec.sssd_conf_secret_ref_name)
+    if (files := node_set_sssd(obj)) is not None:
+        yield Reference(files.secret_path, "Secret", "" if files.is_generated else files.secret)
+        yield Reference(files.certificates_path, "ConfigMap", files.certificates)
 
 
 def nodeset_uses(obj: NodeSet) -> tuple[ObjectKey, ...]:

@@ -70,7 +70,7 @@ WORKERS_BESIDE_NODE_SETS = (
 )
 JAIL_MODE_KEPT = "spec.jailMode cannot change: create another SlurmCluster with the other mode"
 POPULATE_JAIL_NEEDED = "spec.populateJail: Required value, unless spec.jailMode is None"
-JailMode = Literal["Shared", "None"]
+JailMode = Literal["Shared", "PerWorker", "None"]
 AUTH_TYPE_KEPT = (
     "spec.authType cannot change, as all daemons and jobs would have to change at once: create "
     "another SlurmCluster with the other type, and move users there"
@@ -153,8 +153,9 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
     jail_mode: Annotated[
         JailMode,
         about(
-            "Root of jobs and logins: Shared is one volume for all pods, None the root of each "
-            "container. It cannot change.",
+            "Root of jobs and logins: Shared is one volume for all pods, PerWorker a PVC for each "
+            "worker beside the one that logins share, None the root of each container. It cannot "
+            "change.",
             UNSTORED,
         ),
     ] = "Shared"
@@ -226,6 +227,11 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
     def has_jail(self) -> bool:
         """Whether jobs and logins have a root other than that of their container."""
         return self.jail_mode != "None"
+
+    @property
+    def has_own_roots(self) -> bool:
+        """Whether each worker has a root of its own, beside the jail that logins share."""
+        return self.jail_mode == "PerWorker"
 
     @property
     def has_munge(self) -> bool:

@@ -30,7 +30,6 @@ class Row(Generic[S]):
 
 
 _NOT_YET: Final = "not served yet"
-_SHARED_USERS: Final = "users come from the jail's /etc/passwd"
 _OWN_PROC: Final = "not used: /proc is unmasked where the pods have a user namespace, only there"
 _NODE: Final = "spec.slurmNodes"
 
@@ -104,16 +103,6 @@ CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
         "not used: a SlurmCluster has one slurmctld",
     ),
     Row(
-        f"{_NODE}.controller.sssd",
-        lambda s: s.slurm_nodes.controller.sssd is not None,
-        f"{_NOT_YET}, {_SHARED_USERS}",
-    ),
-    Row(
-        f"{_NODE}.login.sssd",
-        lambda s: s.slurm_nodes.login.sssd is not None,
-        f"{_NOT_YET}, {_SHARED_USERS}",
-    ),
-    Row(
         f"{_NODE}.login.userIsolation",
         lambda s: (
             s.slurm_nodes.login.user_isolation is not None
@@ -185,7 +174,6 @@ NODES: tuple[Row[NodeSetSpec], ...] = (
         lambda s: s.ephemeral_nodes,
         f"{_NOT_YET}, all nodes have a pod",
     ),
-    Row("spec.sssd", lambda s: s.sssd is not None, f"{_NOT_YET}, {_SHARED_USERS}"),
     Row(
         "spec.docker",
         lambda s: s.docker is not None and s.docker.enabled,
@@ -214,6 +202,16 @@ NODES: tuple[Row[NodeSetSpec], ...] = (
     Row(
         "spec.munge.security.procMount",
         lambda s: s.munge.security.proc_mount == "Unmasked",
+        "not used, only slurmd has one",
+    ),
+    Row(
+        "spec.sssd.security.limitsConfig",
+        lambda s: s.sssd is not None and bool(s.sssd.security.limits_config),
+        "not used, sssd starts no processes of users",
+    ),
+    Row(
+        "spec.sssd.security.procMount",
+        lambda s: s.sssd is not None and s.sssd.security.proc_mount == "Unmasked",
         "not used, only slurmd has one",
     ),
     Row(
@@ -294,6 +292,15 @@ def _containers(spec: SlurmClusterSpec) -> Iterator[str]:
     others = [(f"{_NODE}.controller.slurmctld", nodes.controller.slurmctld)]
     others.append((f"{_NODE}.login.sshd", nodes.login.sshd))
     others += [(f"{_NODE}.{name}.munge", container) for name, container in munges]
+    for name, container in (("controller", nodes.controller.sssd), ("login", nodes.login.sssd)):
+        if container is None:
+            continue
+        path = f"{_NODE}.{name}.sssd"
+        others.append((path, container))
+        if container.port:
+            yield f"{path}.port: not used, sssd has sockets"
+        if container.security_limits_config:
+            yield f"{path}.securityLimitsConfig: not used, sssd starts no processes of users"
     writer = spec.sconfig_controller.container
     if writer.port:
         yield "spec.sConfigController.container.port: not used, its metrics have a fixed one"

@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.nebius.active_check import ActiveCheck
-from penstock.api.nebius.common import POD_CONTAINERS
+from penstock.api.nebius.common import pod_containers
 from penstock.api.nebius.conf_texts import nodeset_texts
 from penstock.api.nebius.container_rules import node_set_containers, node_set_counts
 from penstock.api.nebius.jailed_config import JailedConfig
@@ -29,9 +29,8 @@ from penstock.api.nebius.rule_parts import (
 from penstock.api.nebius.volume_rules import (
     nodeset_mounts,
     nodeset_volume_names,
-    single_source,
     source_types,
-    spool_problems,
+    template_or_source,
 )
 
 MEMORY_VARIABLE: Final = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
@@ -65,17 +64,18 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
     if any(one.get("name") == MEMORY_VARIABLE for one in spec.slurmd.custom_env):
         yield Problem("spec.slurmd.customEnv", f"{MEMORY_VARIABLE} is the operator's: remove it")
     volumes = spec.slurmd.volumes
-    yield from spool_problems(f"{_VOLUMES}.spool", volumes.spool)
-    yield from single_source(f"{_VOLUMES}.jail", volumes.jail)
+    yield from template_or_source(f"{_VOLUMES}.spool", volumes.spool)
+    yield from template_or_source(f"{_VOLUMES}.jail", volumes.jail)
     yield from nodeset_mounts(f"{_VOLUMES}.jailSubMounts", volumes.jail_sub_mounts)
     yield from nodeset_mounts(f"{_VOLUMES}.customVolumeMounts", volumes.custom_volume_mounts)
-    yield from nodeset_volume_names(_VOLUMES, volumes)
+    yield from nodeset_volume_names(_VOLUMES, volumes, has_sssd=spec.sssd is not None)
     yield from node_set_mount_faults(_VOLUMES, volumes)
     yield from node_set_containers(spec)
     yield from node_set_name(obj)
     fields = {"affinity": spec.affinity, "tolerations": list(spec.tolerations)}
     yield from pod_fields("spec", fields)
-    yield from containers("spec.customInitContainers", spec.custom_init_containers, POD_CONTAINERS)
+    taken = pod_containers(has_sssd=spec.sssd is not None)
+    yield from containers("spec.customInitContainers", spec.custom_init_containers, taken)
 
 
 def nodeset_admission_problems(obj: NodeSet) -> Iterator[Problem]:
@@ -101,9 +101,7 @@ def nodeset_advice(obj: NodeSet) -> Iterator[str]:
     """Volumes without a source: Kubernetes makes them empty directories."""
     volumes = obj.spec.slurmd.volumes
     for name, source in (("spool", volumes.spool), ("jail", volumes.jail)):
-        if name == "spool" and volumes.spool.volume_claim_template_spec is not None:
-            continue
-        if not source_types(source):
+        if source.volume_claim_template_spec is None and not source_types(source):
             yield f"{_VOLUMES}.{name}: without a source it is an emptyDir, lost with its pod"
 
 

@@ -19,6 +19,8 @@ from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
     POD_VOLUMES,
     SLURM_CONFIGS,
+    SSSD_VOLUMES,
+    JailSource,
     NodeVolume,
     SpoolSource,
     VolumeMount,
@@ -67,11 +69,12 @@ def cluster_volumes(spec: SlurmClusterSpec) -> Iterator[Problem]:
     yield from _cluster_volume_names(spec)
 
 
-def nodeset_volume_names(path: str, volumes: SlurmdVolumes) -> Iterator[Problem]:
+def nodeset_volume_names(path: str, volumes: SlurmdVolumes, *, has_sssd: bool) -> Iterator[Problem]:
     """Mounts of a NodeSet with the name of another volume of the pod."""
     spool = volumes.spool
-    own: dict[str, _Origin] = {
-        names.JAIL: (_source(volumes.jail), None),
+    own: dict[str, _Origin | None] = {
+        **dict.fromkeys(SSSD_VOLUMES if has_sssd else ()),
+        names.JAIL: (_source(volumes.jail), volumes.jail.volume_claim_template_spec),
         names.SPOOL: (_source(spool), spool.volume_claim_template_spec),
     }
     yield from _name_clashes(
@@ -111,30 +114,34 @@ def single_source(path: str, source: VolumeSource) -> Iterator[Problem]:
     yield from shape_problems(path, msgspec.to_builtins(source), _REQUIRED)
 
 
-def spool_problems(path: str, spool: SpoolSource) -> Iterator[Problem]:
+def template_or_source(path: str, given: SpoolSource | JailSource) -> Iterator[Problem]:
     """A volume and a claim template at once."""
-    yield from single_source(path, spool)
-    types = source_types(spool)
-    if types and spool.volume_claim_template_spec is not None:
+    yield from single_source(path, given)
+    types = source_types(given)
+    if types and given.volume_claim_template_spec is not None:
         yield Problem(path, f"has {types[0]} and volumeClaimTemplateSpec: keep one of them")
 
 
 def _cluster_volume_names(spec: SlurmClusterSpec) -> Iterator[Problem]:
     """Mounts of a daemon with the name of another volume of its pod."""
     volumes, mounts = dict(_volumes(spec)), dict(cluster_mounts(spec))
+    nodes = spec.slurm_nodes
+    with_sssd = {"controller": nodes.controller.sssd, "login": nodes.login.sssd}
     for daemon, spool in (
         ("controller", names.CONTROLLER_SPOOL),
         ("login", ""),
         ("worker", names.SPOOL),
     ):
         path = f"spec.slurmNodes.{daemon}.volumes"
-        own = {
+        own: dict[str, _Origin | None] = {
             name: _origin(volumes[f"{path}.{field}"])
             for name, field in ((names.JAIL, "jail"), (spool, "spool"))
             if f"{path}.{field}" in volumes
         }
         if not spec.has_jail:
             own[SLURM_CONFIGS] = ("", None)
+        if with_sssd.get(daemon) is not None:
+            own |= dict.fromkeys(SSSD_VOLUMES)
         yield from _name_clashes(
             own,
             (
@@ -146,7 +153,7 @@ def _cluster_volume_names(spec: SlurmClusterSpec) -> Iterator[Problem]:
 
 
 def _name_clashes(
-    own: Mapping[str, _Origin], mounts: Iterable[tuple[str, str, _Origin]]
+    own: Mapping[str, _Origin | None], mounts: Iterable[tuple[str, str, _Origin]]
 ) -> Iterator[Problem]:
     """Mounts of one pod, by path and name, that are of another volume than one of that name."""
     known: dict[str, _Origin | None] = {**dict.fromkeys(POD_VOLUMES), **own}

@@ -14,6 +14,8 @@ from penstock.api.nebius.common import NOT_EMPTY, TEXT_DEFAULT
 JAIL_SOURCE = "jail"
 """The entry of spec.volumeSources that accounting, slurmrestd and the populate Job use."""
 
+SHARED_JAIL: Final = "penstock-shared-jail"
+"""Volume with the jail that logins share, in the pod of a worker with a root of its own."""
 JOB_ID: Final = "${SLURM_JOB_ID}"
 """In a sub-mount's subPath: each job has the folder of its id, mounted for its steps alone."""
 SLURM_CONFIGS = "slurm-etc"
@@ -34,10 +36,12 @@ POD_VOLUMES = frozenset(
         *("runtime", "boot", "hostlog-journal", "soperator-outputs", "dev-shm", "sysctl"),
         *("supervisord-config", "nvidia", "nvidia-imex-cli", "nvidia-imex-cli-jail"),
         *("nvidia-imex-config", "nvidia-imex-config-jail"),
-        *("slurm-candidate", "trial-spool", "reconfigure"),
+        *("slurm-candidate", "trial-spool", "reconfigure", SHARED_JAIL),
     }
 )
 """Names of volumes that the operator adds to pods of any daemon."""
+SSSD_VOLUMES: Final = ("sssd-socket", "sssd-conf", "sssd-ldap-ca")
+"""Those that it adds where sssd runs beside the daemon: sockets, sssd.conf, certificates."""
 
 _Source = Annotated[Json | None, about("A Kubernetes volume source of this type.", OPAQUE)]
 ClaimTemplate = Annotated[PvcSpec | None, about("Spec of a PVC for each pod.")]
@@ -89,6 +93,15 @@ class SpoolSource(VolumeSource, frozen=True):
     """Where slurmd keeps its state: a volume, or a PVC for each pod."""
 
     volume_claim_template_spec: ClaimTemplate = None
+
+
+class JailSource(VolumeSource, frozen=True):
+    """The jail: a volume that all workers share, or a PVC for each pod."""
+
+    volume_claim_template_spec: Annotated[
+        PvcSpec | None,
+        about("Spec of a PVC for each pod, with jailMode PerWorker of the SlurmCluster."),
+    ] = None
 
 
 class NodeVolume(KubeStruct, frozen=True):

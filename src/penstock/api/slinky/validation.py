@@ -119,14 +119,14 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
 def _long_names(obj: NodeSet) -> Iterator[Problem]:
     if obj.spec.scaling_mode == "DaemonSet":
         longest = names.node_pod_name(obj, "")
-        told = f"the pod name {longest!r} has {len(longest)} characters, a label takes"
+        message = f"the pod name {longest!r} has {len(longest)} characters, a label takes"
         advice = "give the NodeSet a shorter name"
     else:
         longest = names.slurm_node_name(obj, max(obj.spec.replicas - 1, 0))
-        told = f"the host name {longest!r} has {len(longest)} characters, DNS takes"
+        message = f"the host name {longest!r} has {len(longest)} characters, DNS takes"
         advice = "set a shorter template.spec.hostname"
     if len(longest) > HOST_LABEL_LIMIT:
-        yield Problem("metadata.name", f"{told} {HOST_LABEL_LIMIT}: {advice}")
+        yield Problem("metadata.name", f"{message} {HOST_LABEL_LIMIT}: {advice}")
 
 
 def loginset_problems(obj: LoginSet) -> Iterator[Problem]:

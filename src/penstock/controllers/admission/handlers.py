@@ -108,5 +108,5 @@ def _answer(found: AdmissionResult) -> Answer:
 
 def _unreadable(words: str) -> Cause:
     """A cause out of msgspec's words, which end in ` - at `$.path``."""
-    told, _, path = words.partition(" - at `$.")
-    return Cause(path.rstrip("`") or "spec", told)
+    message, _, path = words.partition(" - at `$.")
+    return Cause(path.rstrip("`") or "spec", message)

@@ -1,16 +1,20 @@
-"""Reads the logs of sssd in login pods, which alone show whether the directory answers."""
+"""Reads the logs of sssd, which alone show whether the directory answers."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.loginset import LOGINSETS, LoginSet
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.base import times
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.status import status_of
 from penstock.decide.auth import directory
 from penstock.decide.auth.directory import DirectoryState
 from penstock.kube import KubeError
@@ -22,7 +26,7 @@ READ_YOUNG_S, READ_S = 5.0, 30.0
 FIRST_LINES = 2000
 """Lines that the first read of a pod's log returns; later reads return newer lines only."""
 PODS = 3
-"""Pods of a LoginSet whose logs are read: all have the same sssd.conf."""
+"""Pods whose logs are read: all have the same sssd.conf."""
 OVERLAP_S = 5
 """Seconds that two reads overlap: the kubelet counts whole seconds of its own clock."""
 
@@ -39,21 +43,30 @@ class _LogRead:
 @dataclass(slots=True)
 class _State:
     reads: dict[str, _LogRead] | None = None
-    """By uid of a pod; None while the LoginSet has no directory."""
+    """By uid of a pod; None while the object has no directory."""
 
 
 class DirectoryMonitor:
-    """Sets the condition of LoginSets whose directory does not answer."""
+    """Sets the condition of objects of a `resource` whose directory does not answer.
 
-    def __init__(self, context: Context) -> None:
+    sssd runs in the `container`, alone or beside others.
+    """
+
+    def __init__(self, context: Context, resource: Resource[Any], container: str) -> None:
         self._client = context.client
         self._secrets = context.secrets
-        self._states = context.states(LOGINSETS, _State)
+        self._container = container
+        self._states = context.states(resource, _State)
 
-    async def observe(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Finding]:
-        """Return the condition of a LoginSet, and emit a warning for each new error."""
-        state, old = self._states.of(obj), obj.status.conditions
-        ref = obj.spec.sssd_conf_ref
+    async def observe(
+        self,
+        obj: KubeObject,
+        ref: SecretKeySelector | None,
+        pods: tuple[Pod, ...],
+        events: Events,
+    ) -> list[Finding]:
+        """Return the condition, and emit a warning for each new error. `ref` is of sssd.conf."""
+        state, old = self._states.of(obj), status_of(obj).conditions
         conf = self._secrets.value(obj.metadata.namespace, ref) if ref is not None else None
         if ref is None or not directory.asks((conf or b"").decode(errors="replace")):
             state.reads = None
@@ -74,7 +87,7 @@ class DirectoryMonitor:
             events.warning(obj, findings[0].reason, message)
         return findings
 
-    def requeue_after(self, obj: LoginSet) -> float | None:
+    def requeue_after(self, obj: KubeObject) -> float | None:
         """Return the seconds until the next read of a log; None without a directory."""
         reads = self._states.of(obj).reads
         if reads is None:
@@ -89,7 +102,7 @@ class DirectoryMonitor:
         meta = pod.metadata
         try:
             log = await self._client.log(
-                meta.namespace, meta.name, "login", FIRST_LINES, since_s=since
+                meta.namespace, meta.name, self._container, FIRST_LINES, since_s=since
             )
         except KubeError:
             return last

@@ -69,8 +69,10 @@ class KeyRotation:
                 manifest = ring_secret(controller, name, Ring(wanted, origin, origin))
                 await self._context.objects.create_secret(controller, events, manifest)
                 return []
-            told = f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
-            return [Finding(False, "KeyRingUnreadable", told)]
+            message = (
+                f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
+            )
+            return [Finding(False, "KeyRingUnreadable", message)]
         found = step(ring, self._view(controller, ring, wanted))
         if found.ring != ring:
             state.is_moving = True
@@ -92,8 +94,8 @@ class KeyRotation:
             return [Finding(True, "KeyInUse", type=ROTATION)] if ring.used else []
         if ring.phase is Phase.SETTLED:
             return [Finding(False, "KeyRefused", found.words, type=ROTATION)]
-        told = f"slurm.key was changed: {_PROGRESS[ring.phase]}; {found.words}"
-        return [Finding(False if found.stuck else None, "KeyChanging", told, type=ROTATION)]
+        message = f"slurm.key was changed: {_PROGRESS[ring.phase]}; {found.words}"
+        return [Finding(False if found.stuck else None, "KeyChanging", message, type=ROTATION)]
 
     def _emit(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
         new = found.ring

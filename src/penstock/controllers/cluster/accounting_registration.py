@@ -113,10 +113,10 @@ class Registrations:
         try:
             await link.client.reconfigure()
         except SlurmError as error:
-            told = f"slurmctld was not reconfigured, which registers it with slurmdbd: {error}"
-            events.warning(obj, "RegistrationFailed", told, "Reconfigure")
+            message = f"slurmctld was not reconfigured, which registers it with slurmdbd: {error}"
+            events.warning(obj, "RegistrationFailed", message, "Reconfigure")
             return
         where = f"slurmdbd at {view.slurmdbd}"
-        told = f"Reconfigured slurmctld: {where} does not have cluster {view.cluster} registered"
-        events.normal(obj, "Registering", told, "Reconfigure")
+        message = f"Reconfigured slurmctld: {where} does not have cluster {view.cluster} registered"
+        events.normal(obj, "Registering", message, "Reconfigure")
         link.registration.poll_soon()

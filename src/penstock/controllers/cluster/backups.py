@@ -115,11 +115,11 @@ class Backups:
         modes: list[str] = found.spec.get("accessModes") or []
         if SHARED in modes:
             return []
-        told = (
+        message = (
             f"spec.persistence.existingClaim: PVC {name} is {', '.join(modes)}. slurmctld and "
             f"its backups share their state: name one that is {SHARED}"
         )
-        return [Finding(False, "ClaimNotShared", told)]
+        return [Finding(False, "ClaimNotShared", message)]
 
     async def _label(self, controller: Controller, events: Events) -> None:
         pods = sorted(

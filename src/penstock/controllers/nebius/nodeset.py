@@ -7,8 +7,10 @@ from msgspec.structs import replace
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
+    CONFIG_MAPS,
     NODES,
     PODS,
+    SECRETS,
     SERVICES,
     Node,
     PersistentVolumeClaim,
@@ -21,7 +23,9 @@ from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.sssd import node_sets_using
 from penstock.controllers.nebius.worker_adoption import REQUEUE_S, WorkerAdoption
+from penstock.controllers.nebius.worker_roots import WorkerRoots
 from penstock.controllers.nebius.worker_source import ClusterWorkers
 from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
 from penstock.controllers.observed.nebius_caches import NODE_SETS_BY_CLUSTER, NebiusCaches
@@ -81,6 +85,8 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         Watch(NODES, node_sets_on_node, node_matters),
         Watch(CLAIMS, node_set_of),
         Watch(SERVICES, owner_of(NODE_SETS)),
+        Watch(SECRETS, node_sets_using),
+        Watch(CONFIG_MAPS, node_sets_using),
     )
     signals = (Signal(SLURM, node_sets_of),)
 
@@ -88,14 +94,14 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         super().__init__(context)
         self._context = context
         self._keys = RejectedMungeKeyDetector(context, NODE_SETS)
+        self._roots = WorkerRoots(context, NODE_SETS)
         caches = worker_caches(context.caches, context.caches.store.index(PVCS_BY_NODE_SET))
         self._engine = WorkerSetEngine(context, NODE_SETS, caches, self.events, context.connections)
         self._adoption = WorkerAdoption(context, caches, self.events)
 
     def outdated(self, obj: NodeSet) -> frozenset[str]:
-        """Those of the original."""
-        del obj
-        return OF_THE_ORIGINAL
+        """Those of the original, and that about roots while there are none."""
+        return OF_THE_ORIGINAL | self._roots.outdated(obj)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one NodeSet; a deleted one is drained before it is gone."""
@@ -112,6 +118,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
             cluster,
             jail_wait(cluster),
             self._keys,
+            self._roots,
         )
         if (waiting := await self._adoption.run(source)) is not None:
             await self.write(node_set, [waiting], node_set.status)

@@ -10,6 +10,7 @@ from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.nodeset import PVCS_BY_CLUSTER, worker_caches
 from penstock.controllers.nebius.worker_adoption import REQUEUE_S, WorkerAdoption
+from penstock.controllers.nebius.worker_roots import WorkerRoots
 from penstock.controllers.nebius.worker_source import ClusterWorkers
 from penstock.controllers.nodeset.engine import Outcome, WorkerSetEngine
 from penstock.controllers.runtime.report import Events
@@ -22,10 +23,15 @@ class OwnWorkers:
     def __init__(self, context: NebiusContext, events: Events) -> None:
         self._context = context
         self._keys = RejectedMungeKeyDetector(context, SLURM_CLUSTERS)
+        self._roots = WorkerRoots(context, SLURM_CLUSTERS)
         self._events = events
         caches = worker_caches(context.caches, context.caches.store.index(PVCS_BY_CLUSTER))
         self._engine = WorkerSetEngine(context, SLURM_CLUSTERS, caches, events, context.connections)
         self._adoption = WorkerAdoption(context, caches, events)
+
+    def outdated(self, cluster: SlurmCluster) -> frozenset[str]:
+        """Types of conditions that describe its workers no longer."""
+        return self._roots.outdated(cluster)
 
     async def run(self, cluster: SlurmCluster) -> Outcome:
         """Bring them closer to the spec; nothing where NodeSets declare the workers.
@@ -45,6 +51,7 @@ class OwnWorkers:
             cluster,
             jail_wait(cluster),
             self._keys,
+            self._roots,
         )
         if (waiting := await self._adoption.run(source)) is not None:
             return Outcome([waiting], requeue_after=REQUEUE_S)

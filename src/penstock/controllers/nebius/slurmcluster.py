@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
     CONFIG_MAPS,
@@ -41,6 +41,7 @@ from penstock.controllers.nebius.nodeset import cluster_of_worker
 from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
 from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
+from penstock.controllers.nebius.sssd import ClusterSssd, clusters_using
 from penstock.controllers.nodeset.engine import Outcome, node_matters
 from penstock.controllers.observed.nebius_caches import (
     CLUSTERS_BY_NAMESPACE,
@@ -144,6 +145,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 GRANTS,
             )
         ),
+        Watch(CONFIG_MAPS, clusters_using),
         Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
         Watch(JAILED_CONFIGS, cluster_of_jailed_config, spec_changed),
@@ -167,6 +169,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._accounting = ClusterAccounting(context, self.events)
         self._workers = OwnWorkers(context, self.events)
         self._adoption = Adoption(context, self.events)
+        self._sssd = ClusterSssd(context)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one SlurmCluster; a deleted one is kept until its own workers are drained."""
@@ -190,11 +193,14 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
             return [found, availability.common(resting=False, waiting=(found,))]
         unusable = self._secrets.unusable(obj)
-        if unusable is not None and not self._clusters.served(obj):
+        # Only a new cluster waits: a cluster of another operator may work by means unknown here.
+        is_new = find(obj.status.conditions, availability.CONTROLLERS) is None
+        if unusable is not None and is_new and not self._clusters.served(obj):
             return [unusable, availability.common(resting=False, waiting=(unusable,))]
         # The jail is filled while keys are generated.
         jail = await self._jail.advance(obj, self.events)
         await self._secrets.apply(obj, self.events)
+        of_directory = await self._sssd.reconcile(obj, self.events)
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
         report = AdoptionReport()
@@ -223,6 +229,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             availability.common(resting=resting, waiting=()),
             *of_config,
             *of_logins,
+            *of_directory,
             *slurmdbd[1:],
             *of_records,
             *filter(None, [self._undelivered(obj)]),
@@ -289,13 +296,14 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return soonest(
             self._slurmctld.requeue_after(obj),
             self._accounting.requeue_after(obj),
+            self._sssd.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
 
     def outdated(self, obj: SlurmCluster) -> frozenset[str]:
         """Those of parts that are gone, of accounting once it is off, and others'."""
         found = self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
-        found |= availability.OF_THE_ORIGINAL
+        found |= availability.OF_THE_ORIGINAL | self._workers.outdated(obj)
         if not self._undelivered(obj):
             found |= {availability.JAILED_CONFIGS_DELIVERED}
         return found if self._states.of(obj).is_adopted else found | {ADOPTED}

@@ -16,6 +16,9 @@ from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.sssd import SssdFileReader
+from penstock.controllers.nebius.worker_roots import WorkerRoots
+from penstock.controllers.runtime.reconciler import soonest
 from penstock.controllers.runtime.report import Events, invalid
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.workers.caches import owner_of
@@ -49,6 +52,7 @@ class ClusterWorkers(WorkerSource):
         cluster: SlurmCluster | None,
         waiting: Finding | None,
         keys: RejectedMungeKeyDetector,
+        roots: WorkerRoots,
     ) -> None:
         self._context = context
         self._events = events
@@ -56,6 +60,8 @@ class ClusterWorkers(WorkerSource):
         self._cluster = cluster
         self._waiting = waiting
         self._keys = keys
+        self._sssd = SssdFileReader(context)
+        self._roots = roots
         self.object: KubeObject = declared_by
         self.resource = resource
         self.workers = workers
@@ -108,6 +114,7 @@ class ClusterWorkers(WorkerSource):
             words = node_set_jail_problem(self._declared_by, self._cluster)
             if words:
                 return Finding(False, "JailModeConflict", words)
+            return self._waiting or self._sssd.absent(self._declared_by)
         return self._waiting
 
     def pod(self, slot: WorkerSlot) -> Json:
@@ -123,6 +130,7 @@ class ClusterWorkers(WorkerSource):
         if isinstance(self._declared_by, NodeSet):
             name = self.workers.cluster
             of = self._declared_by
+            await self._sssd.create_for(of, name, self._events)
             found = [services.node_set(name, of), file_maps.node_set(name, of)]
             await self._context.objects.apply(self.object, self._events, found)
 
@@ -168,16 +176,27 @@ class ClusterWorkers(WorkerSource):
     async def findings(
         self, view: WorkerSetView, connection: SlurmConnection | None
     ) -> list[Finding]:
-        """A worker with another key. Raises KubeError."""
+        """A worker with another key, files of sssd, roots that differ. Raises KubeError."""
         del connection
         if self._cluster is None:
             return []
         wanted = names.auth_key(self._cluster)
-        return await self._keys.findings(self.object, view.pods, view.nodes, wanted)
+        found = await self._keys.findings(self.object, view.pods, view.nodes, wanted)
+        if isinstance(self._declared_by, NodeSet):
+            found = [*found, *self._sssd.of_node_set(self._declared_by)]
+        if self._has_own_roots():
+            found = [*found, *await self._roots.findings(self.object, view.pods)]
+        return found
 
     def requeue_after(self, view: WorkerSetView) -> float | None:
         """When logs of workers are to be read again."""
-        return self._keys.requeue_after(self.object, view.pods, view.nodes)
+        of_keys = self._keys.requeue_after(self.object, view.pods, view.nodes)
+        if not self._has_own_roots():
+            return of_keys
+        return soonest(of_keys, self._roots.requeue_after(self.object, view.pods))
+
+    def _has_own_roots(self) -> bool:
+        return self._cluster is not None and self._cluster.spec.has_own_roots
 
 
 def _unrecorded(revision_hash: str) -> RecordedRevision:

@@ -46,6 +46,8 @@ def images(cluster: SlurmCluster) -> ImageSources:
         "munge": {"image": nodes.controller.munge.image},
         "sshd": {"image": nodes.login.sshd.image},
     }
+    if (sssd := nodes.login.sssd or nodes.controller.sssd) is not None:
+        declared["sssd"] = {"image": sssd.image}
     if nodes.accounting.slurmdbd is not None:
         declared["accounting"] = {"image": nodes.accounting.slurmdbd.image}
     chart = is_from_chart(cluster.metadata.labels)

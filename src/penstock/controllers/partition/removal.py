@@ -85,8 +85,8 @@ class PartitionRemoval(Generic[K, C]):
             return False
         without = self._source.slurm_conf(self._source.freeing(cluster, state.freed))
         state.lines.update(dict.fromkeys(gone, without))
-        told = f"Deleted partition {', '.join(gone)}: it is declared no more and has no job"
-        events.normal(obj, "PartitionUpdated", told, "Configure")
+        message = f"Deleted partition {', '.join(gone)}: it is declared no more and has no job"
+        events.normal(obj, "PartitionUpdated", message, "Configure")
         link.partitions.poll_soon()
         return True
 

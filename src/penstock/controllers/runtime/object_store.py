@@ -114,9 +114,9 @@ class ObjectStore:
             if applied.done != "unchanged" and resource is CONFIG_MAPS:
                 made = applied.live["metadata"].get("resourceVersion", "")
                 self._config_maps.note(key, version_of(made))
-            told = f"{resource.kind} {meta['name']}"
+            message = f"{resource.kind} {meta['name']}"
             if applied.done == "created":
-                events.normal(of, "CreateSucceeded", f"Created {told}", "Create")
+                events.normal(of, "CreateSucceeded", f"Created {message}", "Create")
             elif applied.done == "updated":
                 if resource is CONFIG_MAPS:
                     self._config_maps.wrote(msgspec.convert(applied.live, ConfigMap))
@@ -125,7 +125,7 @@ class ObjectStore:
                     # Without it any object that the cache lacks, or has no more, would be this one.
                     self._written[seen.uid] = version_of(now), manifest
                 shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
-                events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
+                events.normal(of, "UpdateSucceeded", f"Updated {message}: {shown}", "Update")
 
     def live(self, manifest: Json) -> Json | None:
         """The whole object of a manifest as it was last seen; not for Secrets."""

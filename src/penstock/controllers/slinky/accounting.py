@@ -204,8 +204,8 @@ class AccountingReconciler(Reconciler[Accounting]):
             found.append(Finding(None, "CreatingDatabase"))
         if password is not None and (wrong := password_problem(password)):
             field = "spec.storageConfig.passwordKeyRef" if storage else "spec.embeddedDatabase"
-            told = f"{field}: the password cannot be used: {wrong}"
-            found.append(Finding(False, "PasswordUnusable", told))
+            message = f"{field}: the password cannot be used: {wrong}"
+            found.append(Finding(False, "PasswordUnusable", message))
         jwks = spec.jwks_key_ref
         if jwks and (wrong := jwks_finding(jwks, space, self._caches.file(space, jwks))):
             found.append(wrong)

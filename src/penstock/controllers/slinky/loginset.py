@@ -71,7 +71,7 @@ class LoginSetReconciler(Reconciler[LoginSet]):
         self._clusters = context.clusters
         self._secrets = context.secrets
         OverriddenFieldDetector(context, self.resource)
-        self._directory_monitor = DirectoryMonitor(context)
+        self._directory_monitor = DirectoryMonitor(context, LOGINSETS, "login")
 
     async def reconcile_object(self, obj: LoginSet) -> list[Finding]:
         """Make host keys once, then ConfigMap, Service and Deployment."""
@@ -99,7 +99,9 @@ class LoginSetReconciler(Reconciler[LoginSet]):
         await chart_labels.label(self.client, obj, pods)
         listens = "sshd listens on 22"
         exposed = host_network.findings(obj.spec.template.spec, listens, obj.status.conditions)
-        heard = await self._directory_monitor.observe(obj, pods, self.events)
+        heard = await self._directory_monitor.observe(
+            obj, obj.spec.sssd_conf_ref, pods, self.events
+        )
         return [
             workload("login", obj.spec.replicas, pods, image_sources(obj)),
             *found.findings,

@@ -75,16 +75,16 @@ def _other_auth_type(cluster: ClusterInputs) -> Finding | None:
         return None
     name, ref = books.metadata.name, cluster.munge_key
     if ref is None:
-        told = (
+        message = (
             f"Accounting {name} has munge, and this Controller auth/slurm: name the same Secret in "
             "spec.mungeKeyRef of both, or in spec.slurmKeyRef of both"
         )
     else:
-        told = (
+        message = (
             f"spec.mungeKeyRef: slurmctld has the key {ref.key} of Secret {ref.name}, and "
             f"Accounting {name} another or none: give its spec.mungeKeyRef the same reference"
         )
-    return Finding(False, "AuthTypesDiffer", told)
+    return Finding(False, "AuthTypesDiffer", message)
 
 
 def of_user(cluster: ClusterInputs) -> list[tuple[str, Mapping[str, str]]]:

@@ -42,8 +42,8 @@ def waits(link: AccountingLink) -> list[Finding]:
         return []
     found = find(link.conditions, READY)
     said = found.message if found is not None else "nothing is known of it yet"
-    told = f"At its first start slurmctld waits for Accounting {link.name}: {said}"
-    return [Finding(None, "WaitingForAccounting", told)]
+    message = f"At its first start slurmctld waits for Accounting {link.name}: {said}"
+    return [Finding(None, "WaitingForAccounting", message)]
 
 
 def is_serving(link: AccountingLink) -> bool | None:

@@ -60,11 +60,13 @@ def finding(view: RegistrationView) -> Finding:
     """The condition AccountingRegistered."""
     found, where = view.registration, f"slurmdbd at {view.slurmdbd}"
     if isinstance(found, Unknown):
-        told = f"Whether {where} has cluster {view.cluster} registered is not known: {found.why}"
-        return Finding(None, "RegistrationUnknown", told, type=REGISTERED, excluded_from_ready=True)
+        message = f"Whether {where} has cluster {view.cluster} registered is not known: {found.why}"
+        return Finding(
+            None, "RegistrationUnknown", message, type=REGISTERED, excluded_from_ready=True
+        )
     if found.value.complete:
-        told = f"{where} has cluster {view.cluster} registered"
-        return Finding(True, "Registered", told, type=REGISTERED, excluded_from_ready=True)
+        message = f"{where} has cluster {view.cluster} registered"
+        return Finding(True, "Registered", message, type=REGISTERED, excluded_from_ready=True)
     return Finding(
         False, "NotRegistered", _missing(view), type=REGISTERED, excluded_from_ready=True
     )
@@ -78,14 +80,14 @@ def ready(view: RegistrationView) -> list[Finding]:
 
 
 def _missing(view: RegistrationView) -> str:
-    told = f"slurmdbd at {view.slurmdbd} does not have cluster {view.cluster} registered"
+    message = f"slurmdbd at {view.slurmdbd} does not have cluster {view.cluster} registered"
     if view.external:
         step = "run 'scontrol reconfigure' on its slurmctld, which then registers"
     elif view.attempts < 2:
         step = "the operator reconfigures slurmctld, which then registers"
     else:
         step = "reconfiguring slurmctld did not help; see the logs of slurmctld and slurmdbd"
-    return f"{told}, so no records of its jobs are kept there: {step}"
+    return f"{message}, so no records of its jobs are kept there: {step}"
 
 
 def _is_missing(found: Fact[Registration]) -> bool:

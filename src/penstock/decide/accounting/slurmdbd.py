@@ -70,13 +70,13 @@ def database(report: SlurmdbdReport, where: str) -> Finding:
     """Return the condition of a slurmdbd that runs and is not ready; `where` is its database."""
     kept = "slurmctld keeps its records until then"
     if not report.database:
-        told = f"slurmdbd is starting, and waits for its database {where}; {kept}"
-        return Finding(None, "WaitingForDatabase", told, type=REACHABLE)
+        message = f"slurmdbd is starting, and waits for its database {where}; {kept}"
+        return Finding(None, "WaitingForDatabase", message, type=REACHABLE)
     if _REFUSALS.search(report.database):
-        told = f"Database {where} rejects slurmdbd: {report.database}; {kept}"
-        return Finding(False, "DatabaseRefuses", told, type=REACHABLE)
-    told = f"slurmdbd waits for its database {where}: {report.database}; {kept}"
-    return Finding(None, "DatabaseUnreachable", told, type=REACHABLE)
+        message = f"Database {where} rejects slurmdbd: {report.database}; {kept}"
+        return Finding(False, "DatabaseRefuses", message, type=REACHABLE)
+    message = f"slurmdbd waits for its database {where}: {report.database}; {kept}"
+    return Finding(None, "DatabaseUnreachable", message, type=REACHABLE)
 
 
 def waited_in_vain(pods: Sequence[Pod], *, serves: bool | None, now: float) -> Pod | None:

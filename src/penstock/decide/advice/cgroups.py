@@ -41,11 +41,11 @@ def shared(extra_conf: str, cgroup_conf: str) -> Finding | None:
     named = [one.name for one in records if one.name.upper() != _DEFAULT]
     if not named:
         return None
-    told = (
+    message = (
         f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf has nodes that are no "
         f"pods ({list_some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
     )
-    return Finding(True, _KEY, told, type=SHARED)
+    return Finding(True, _KEY, message, type=SHARED)
 
 
 def external(seen: Sequence[str]) -> Finding | None:
@@ -55,12 +55,12 @@ def external(seen: Sequence[str]) -> Finding | None:
     """
     if not seen:
         return None
-    told = (
+    message = (
         f"slurmctld is external and has nodes that are no pods ({list_some(seen)}). With "
         f"{_KEY}=yes, as pods need it, its cgroup.conf does harm where systemd runs; slurmrestd "
         f"does not show that file, but `penstock network` does. If it has the key, {_REMEDY}"
     )
-    return Finding(True, "CgroupConfNotSeen", told, type=SHARED)
+    return Finding(True, "CgroupConfNotSeen", message, type=SHARED)
 
 
 def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:

@@ -20,12 +20,12 @@ def findings(pod: Json, listens: str, before: Iterable[Condition]) -> list[Findi
     `listens` names the daemons and their ports; `before` are the object's conditions.
     """
     if pod.get("hostNetwork"):
-        told = (
+        message = (
             f"hostNetwork: {listens} at the Kubernetes node's addresses, where NetworkPolicies do "
             "not apply, and only one such pod fits on a Kubernetes node. Restrict connections with "
             "a firewall"
         )
-        return [Finding(True, "HostNetwork", told, type=EXPOSED)]
+        return [Finding(True, "HostNetwork", message, type=EXPOSED)]
     if find(before, EXPOSED) is None:
         return []
     return [Finding(True, "PodNetwork", type=EXPOSED, inverted=True)]

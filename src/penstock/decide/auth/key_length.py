@@ -28,8 +28,8 @@ def slurm_key_problem(path: str, ref: SecretKeySelector, size: int) -> Finding |
 
 
 def _unusable(path: str, ref: SecretKeySelector, size: int, allowed: str) -> Finding:
-    told = (
+    message = (
         f"{path}key {ref.key} of Secret {ref.name} has {size} bytes, and {allowed}: put another "
         "key there"
     )
-    return Finding(False, "KeyUnusable", told)
+    return Finding(False, "KeyUnusable", message)

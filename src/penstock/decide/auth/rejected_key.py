@@ -120,17 +120,17 @@ def finding(
     kind: str = SLURM_KEY,
 ) -> Finding:
     """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
-    told = (
+    message = (
         f"authentication failed: slurmctld does not take the {kind} of slurmd of {rejected.pod} "
         f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
     )
     if own is None:
-        told += ", the worker has one that is from no Secret: have it mount that one"
+        message += ", the worker has one that is from no Secret: have it mount that one"
     elif own == wanted:
-        told += ", and so has the worker: the Secret was changed after one of them had read it"
+        message += ", and so has the worker: the Secret was changed after one of them had read it"
     else:
-        told += (
+        message += (
             f", the worker has key {own.key} of Secret {own.name}: put the same key into both, or "
             f"have the worker mount {wanted.name}"
         )
-    return Finding(False, "KeyDiffers", told)
+    return Finding(False, "KeyDiffers", message)

@@ -43,11 +43,11 @@ def closed(end: End, daemon: str, host: str, port: int) -> Finding | None:
     if end is End.OPEN:
         return None
     if end is End.NAMELESS:
-        told = (
+        message = (
             f"spec.externalConfig.host: the name {host} of {daemon} does not resolve in this "
             "cluster: correct it, or have the cluster's DNS know it (a Service without a selector, "
             "for example)"
         )
-        return Finding(False, "NameNotResolved", told)
-    told = f"{daemon} at {host}:{port} {_CLOSED[end]} (asked from Penstock's own pod)"
-    return Finding(None, "PortUnreachable", told)
+        return Finding(False, "NameNotResolved", message)
+    message = f"{daemon} at {host}:{port} {_CLOSED[end]} (asked from Penstock's own pod)"
+    return Finding(None, "PortUnreachable", message)

@@ -41,26 +41,26 @@ def answers(
     where = f"{host}:{port}"
     if isinstance(jobs, Unknown) and jobs.denied:
         ref = cluster.jwt_key
-        told = (
+        message = (
             f"authentication failed: slurmctld at {where} rejects tokens signed with key "
             f"{ref.key} of Secret {ref.name}. Put the JWT key of that slurmctld there, or correct "
             f"its clock if it differs from ours. {jobs.why}"
         )
-        return Finding(False, "AuthenticationFailed", told)
+        return Finding(False, "AuthenticationFailed", message)
     if rejection is not None:
         ref, kind = cluster.slurm_key, "munge key" if cluster.has_munge else "slurm.key"
-        told = (
+        message = (
             f"authentication failed: slurmctld at {where} does not take the {kind} that slurmd "
             f"of {rejection.pod} has ({rejection.words}): put the key of that slurmctld into "
             f"Secret {ref.name}, key {ref.key}"
         )
-        return Finding(False, "AuthenticationFailed", told)
+        return Finding(False, "AuthenticationFailed", message)
     if not isinstance(jobs, Unknown):
         return Finding(True, "SlurmctldAnswers", f"slurmctld answers at {where}")
     if (found := closed(way, "slurmctld", host, port)) is not None:
         return Finding(found.ok, found.reason, f"{found.message}. {jobs.why}")
-    told = f"It is not known whether slurmctld works at {where}: {jobs.why}"
-    return Finding(None, "SlurmctldSilent", told)
+    message = f"It is not known whether slurmctld works at {where}: {jobs.why}"
+    return Finding(None, "SlurmctldSilent", message)
 
 
 def unreached(
@@ -77,25 +77,25 @@ def unreached(
     if not found:
         return []
     where = f"{cluster.host}:{cluster.port}"
-    told = (
+    message = (
         f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: it needs a route "
         "to the pods' addresses, and no firewall on the way"
     )
-    return [Finding(None, "WorkersUnreachable", told)]
+    return [Finding(None, "WorkersUnreachable", message)]
 
 
 def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object]]) -> Finding:
     """Return whether an external slurmctld has a worker set's partition, or the lines to add."""
     if isinstance(records, Unknown):
-        told = f"It is not known whether slurmctld has partition {name}: {records.why}"
-        return Finding(None, "PartitionUnknown", told)
+        message = f"It is not known whether slurmctld has partition {name}: {records.why}"
+        return Finding(None, "PartitionUnknown", message)
     if name in records.value:
         return Finding(True, "PartitionOutside", f"slurmctld has partition {name}")
-    told = (
+    message = (
         f"spec.partition: the external slurmctld has no partition {name}. Add to its slurm.conf, "
         f"and reconfigure it: {' and '.join(lines)}"
     )
-    return Finding(False, "PartitionOutside", told)
+    return Finding(False, "PartitionOutside", message)
 
 
 def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> TriggerStep:

@@ -26,11 +26,11 @@ def trial(slurmctld: Version | None, tries: Version | None) -> list[Finding]:
     """Return a warning when a trial start runs another release than slurmctld."""
     if slurmctld is None or tries is None or slurmctld == tries:
         return []
-    told = (
+    message = (
         f"spec.reconfigure.image has Slurm {tries} and slurmctld {slurmctld}: changed files are "
         "not tried before slurmctld reads them. Leave the image out to have slurmctld's"
     )
-    return [Finding(True, "TrialImageDiffers", told)]
+    return [Finding(True, "TrialImageDiffers", message)]
 
 
 def unknown(files: Mapping[str, str], version: Version | None) -> tuple[str, ...]:

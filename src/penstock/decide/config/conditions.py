@@ -43,43 +43,47 @@ def findings(
     words = decision.words
     match decision.stage:
         case Stage.STARTING if decision.needs_correction:
-            told = "slurmctld does not start, and there is no earlier configuration to put back: "
-            told += f"{words}{place(words, declared)}"
-            return [Finding(False, "ConfigRefused", told, type=VALID)]
+            message = (
+                "slurmctld does not start, and there is no earlier configuration to put back: "
+            )
+            message += f"{words}{place(words, declared)}"
+            return [Finding(False, "ConfigRefused", message, type=VALID)]
         case Stage.STARTING:
             return []
         case Stage.EFFECTIVE if not decision.is_acknowledged:
-            told = "The configuration was handed over without a trial, and slurmctld is not asked"
-            return [Finding(True, "ConfigDelivered", told + _because(words), type=APPLIED)]
+            message = (
+                "The configuration was handed over without a trial, and slurmctld is not asked"
+            )
+            return [Finding(True, "ConfigDelivered", message + _because(words), type=APPLIED)]
         case Stage.EFFECTIVE:
             return [
                 Finding(True, "ConfigAccepted", type=VALID),
                 Finding(True, "ConfigInEffect", type=APPLIED),
             ]
         case Stage.TRYING:
-            told = "The changed configuration waits for its trial start" + _because(words)
+            message = "The changed configuration waits for its trial start" + _because(words)
             return [
-                Finding(None, "ConfigTrying", told, type=VALID),
-                Finding(None, "ConfigTrying", told, type=APPLIED),
+                Finding(None, "ConfigTrying", message, type=VALID),
+                Finding(None, "ConfigTrying", message, type=APPLIED),
             ]
         case Stage.DELIVERING:
-            told = "The changed configuration waits for slurmctld to take it over"
+            message = "The changed configuration waits for slurmctld to take it over"
             return [
                 Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigDelivering", told + _because(words), type=APPLIED),
+                Finding(None, "ConfigDelivering", message + _because(words), type=APPLIED),
             ]
         case Stage.RESTARTING:
-            told = f"slurmctld is restarted for {_named(decision.plan, Force.RESTART)}"
+            message = f"slurmctld is restarted for {_named(decision.plan, Force.RESTART)}"
             return [
                 Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigRestarting", told, type=APPLIED),
+                Finding(None, "ConfigRestarting", message, type=APPLIED),
             ]
         case Stage.RETURNING:
-            told = f"slurmctld was restarted for {_named(decision.plan, Force.RESTART)}"
-            told += " and does not serve yet"
+            message = f"slurmctld was restarted for {_named(decision.plan, Force.RESTART)}"
+            message += " and does not serve yet"
             return [
                 Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigRestarting", told + _because(words), type=APPLIED),
+                Finding(None, "ConfigRestarting", message + _because(words), type=APPLIED),
             ]
         case Stage.REJECTED:
             return rejected_findings(words, declared, draining)
@@ -108,9 +112,9 @@ def rejected_findings(
     """
     at = place(words, declared)
     hint = _similar_hint(words, declared) + _retained_hint(words, at, draining)
-    told = f"{_KEEPS}{words}{at}{hint}"
-    valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", told)
-    return [replace(valid, type=VALID), Finding(False, "ConfigRefused", told, type=APPLIED)]
+    message = f"{_KEEPS}{words}{at}{hint}"
+    valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", message)
+    return [replace(valid, type=VALID), Finding(False, "ConfigRefused", message, type=APPLIED)]
 
 
 def findings_beside_rejection(
@@ -141,17 +145,19 @@ def step(decision: ConfigStep, pod: str, *, kind: str, live: bool, persistent: b
     """
     plan = decision.plan
     if restarts_slurmctld(plan) and persistent:
-        told = f"slurmctld of {pod} is restarted: {_named(plan, Force.RESTART)} needs it"
+        message = f"slurmctld of {pod} is restarted: {_named(plan, Force.RESTART)} needs it"
     elif live and plan.force is Force.REST:
-        told = f"In effect by REST calls: {_named(plan, Force.REST)}; slurmctld is not reconfigured"
+        message = (
+            f"In effect by REST calls: {_named(plan, Force.REST)}; slurmctld is not reconfigured"
+        )
     elif live:
-        told = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
+        message = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
     else:
         named = (
             list_some([_with_change(item) for item in plan.items]) or f"files that the {kind} names"
         )
-        told = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
-    return told + "".join(f". {part}" for part in _remarks(plan, persistent))
+        message = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
+    return message + "".join(f". {part}" for part in _remarks(plan, persistent))
 
 
 def _remarks(plan: Plan, persistent: bool) -> list[str]:

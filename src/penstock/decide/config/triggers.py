@@ -103,8 +103,8 @@ def initial_triggers(
     value, name = annotations.get(marks.restart, ""), _BY_MARK
     if not value or any(one.name == name for one in done):
         return tuple(done)
-    told = "slurmctld began with it"
-    return (*done, Trigger(name=name, value=value, result=DONE, time=now, message=told))
+    message = "slurmctld began with it"
+    return (*done, Trigger(name=name, value=value, result=DONE, time=now, message=message))
 
 
 def next_trigger_step(view: TriggerView) -> TriggerStep:

@@ -58,12 +58,12 @@ def pod_failure(pod: Pod) -> PodFailure | None:
             reason, message = _pulling(waiting)
             if reason in REASONS and container.image:
                 pull = Pull(container.name, container.image, reason, message)
-                told = f"{reason}{f' ({pull.cause})' if pull.cause else ''}"
-                text = f"{name}: container {container.name} cannot get {pull.image}: {told}"
+                words = f"{reason}{f' ({pull.cause})' if pull.cause else ''}"
+                text = f"{name}: container {container.name} cannot get {pull.image}: {words}"
                 return PodFailure(text, needs_action=True, pull=pull)
             said = termination_message(container) or message
-            told = f"{reason}{f' ({said})' if said else ''}"
-            return PodFailure(f"{name}: container {container.name} {told}", needs_action=True)
+            words = f"{reason}{f' ({said})' if said else ''}"
+            return PodFailure(f"{name}: container {container.name} {words}", needs_action=True)
     return None
 
 

@@ -49,19 +49,19 @@ def finding(
     if not found:
         return None
     if isinstance(jobs, Unknown) and not restapi:
-        told = (
+        message = (
             f"Partition {list_some(found)} is removed from the declaration and stays, drained: "
             "there is no RestApi, so nothing lists its jobs. Create a RestApi; you may delete it "
             "again once the partition is gone"
         )
-        return _finding(_UNKNOWN, told)
+        return _finding(_UNKNOWN, message)
     if isinstance(jobs, Unknown):
         named = list_some(found)
-        told = (
+        message = (
             f"Partition {named} is removed from the declaration and stays, drained, as its jobs "
             f"are not known: {jobs.why}. It goes once slurmrestd lists no job in it"
         )
-        return _finding(_UNKNOWN, told)
+        return _finding(_UNKNOWN, message)
     busy = {name: ids for name in found if (ids := jobs_in(name, jobs.value))}
     if not busy and rejected:
         each = "; ".join(f"{name}: {words}" for name, words in sorted(rejected.items()))
@@ -71,11 +71,11 @@ def finding(
             _GOING, f"Partition {list_some(found)} is drained, has no job, and is being deleted"
         )
     each = "; ".join(f"{name}: {_counted(ids)}" for name, ids in busy.items())
-    told = (
+    message = (
         f"Partition {list_some(list(busy))} is removed from the declaration and stays, drained, "
         f"until its jobs have ended ({each}). `scancel --partition=NAME` ends them sooner"
     )
-    return _finding(_RUNS, told)
+    return _finding(_RUNS, message)
 
 
 def _finding(reason: str, message: str) -> Finding:

@@ -78,8 +78,8 @@ def failing(pod: Pod) -> str | None:
     if slurmd is None or slurmd.ready:
         return None
     if slurmd.state.running is not None:
-        told = pod.condition(SLURMD_FAILING)
-        return told.message or "" if told is not None else None
+        message = pod.condition(SLURMD_FAILING)
+        return message.message or "" if message is not None else None
     ended = slurmd.state.terminated or slurmd.last_state.terminated
     if ended is None or ended.exit_code == 0:
         return None

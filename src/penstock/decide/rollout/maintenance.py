@@ -202,10 +202,10 @@ def _existing(case: _Case, window: Window, seen: Reservation) -> Maintenance:
         words = f"{case.count}: {case.listed} are replaced in reservation {name}, {_span(window)}"
         return Maintenance((), Finding(True, "Created", words, type=CREATED), _PASSING_S)
     if not _right(case, window, seen):
-        told = f"Reservation {name} ({span}) is not as declared"
-        finding = Finding(None, "CreatingReservation", told, type=CREATED)
+        message = f"Reservation {name} ({span}) is not as declared"
+        finding = Finding(None, "CreatingReservation", message, type=CREATED)
         return Maintenance(
-            (DeleteReservation(name, EventReason("ReservationDeleted", told)),), finding
+            (DeleteReservation(name, EventReason("ReservationDeleted", message)),), finding
         )
     how = "are" if seen.start > case.now else "are being"
     words = f"{case.count}: {case.listed} {how} replaced in reservation {name}, {span}"
@@ -224,8 +224,8 @@ def _made(case: _Case, window: Window) -> Maintenance:
             words = f"{case.count}, and less than a minute is left of the window {_span(window)}"
             return Maintenance((), _absent("ScheduleOver", words))
         window = after
-    told = f"Reservation {case.name}: {case.listed} are replaced {_span(window)}"
-    finding = Finding(None, "CreatingReservation", f"{case.count}. {told}", type=CREATED)
+    message = f"Reservation {case.name}: {case.listed} are replaced {_span(window)}"
+    finding = Finding(None, "CreatingReservation", f"{case.count}. {message}", type=CREATED)
     if not case.marked:
         return Maintenance((AddFinalizer(case.finalizer),), finding)
     flags = tuple(filter(None, (*OURS, *case.plan.flags, case.plan.every)))
@@ -233,7 +233,7 @@ def _made(case: _Case, window: Window) -> Maintenance:
     if start <= case.now:
         # slurmctld takes a start in the past of those only that come again.
         start, flags = (start, (*flags, FORCE_START)) if case.plan.every else (int(case.now), flags)
-    why = EventReason("ReservationCreated", told)
+    why = EventReason("ReservationCreated", message)
     return Maintenance(
         (SetReservation(case.name, case.nodes, flags, why, start, window.end),), finding
     )
@@ -270,8 +270,8 @@ def _none(view: WorkerSetView, deletion: Deletion, ground: str) -> tuple[Reserva
     if isinstance(known, Unknown):
         if not has or _patience(view) != 0.0:
             return ()
-        told = f"Reservation {name} may be left in Slurm: {known.why}"
-        return (RemoveFinalizer(finalizer, EventReason("ReservationLeft", told)),)
+        message = f"Reservation {name} may be left in Slurm: {known.why}"
+        return (RemoveFinalizer(finalizer, EventReason("ReservationLeft", message)),)
     if name in known.value:
         refused = view.reservations.rejected
         if refused is not None and refused.again_at > view.now:

@@ -55,8 +55,8 @@ def rollback(
         found = next((one for one in ordered if value in {str(one.number), one.name}), None)
         if found is None:
             there = list_some([f"{one.number} ({one.name})" for one in ordered])
-            told = f"there is no revision {value}, but {there or 'none at all'}"
-            return Rollback(value, why=f"{told}{_limit(workers)}")
+            message = f"there is no revision {value}, but {there or 'none at all'}"
+            return Rollback(value, why=f"{message}{_limit(workers)}")
     spec = found.read_spec()
     if spec is None:
         why = f"{found.name} does not record a template"

@@ -78,8 +78,10 @@ def release_finding(pod: str, slurmctld: Version | None, slurmd: Json) -> Findin
 
     Its slurmd runs and Slurm does not have its node, so the operator does not delete the pod.
     """
-    told = f"slurmd of {pod} ({_image(slurmd)}) cannot register, slurmctld reports: {INCOMPATIBLE}"
-    return Finding(False, REASON, f"{told}. {_range(slurmctld)}, and delete pod {pod}")
+    message = (
+        f"slurmd of {pod} ({_image(slurmd)}) cannot register, slurmctld reports: {INCOMPATIBLE}"
+    )
+    return Finding(False, REASON, f"{message}. {_range(slurmctld)}, and delete pod {pod}")
 
 
 def _range(slurmctld: Version | None) -> str:

@@ -74,7 +74,7 @@ def slurmctld(cluster: ClusterInputs) -> DeclaredPods:
     return _declared(
         cluster,
         node,
-        {"slurmctld": node.slurmctld, "munge": node.munge},
+        {"slurmctld": node.slurmctld, "munge": node.munge, "sssd": node.sssd},
         node.k8s_node_filter_name,
         files,
     )
@@ -83,9 +83,8 @@ def slurmctld(cluster: ClusterInputs) -> DeclaredPods:
 def login(cluster: ClusterInputs) -> DeclaredPods:
     """Those of logins."""
     node = cluster.spec.slurm_nodes.login
-    return _declared(
-        cluster, node, {"sshd": node.sshd, "munge": node.munge}, node.k8s_node_filter_name
-    )
+    containers = {"sshd": node.sshd, "munge": node.munge, "sssd": node.sssd}
+    return _declared(cluster, node, containers, node.k8s_node_filter_name)
 
 
 def slurmrestd(cluster: ClusterInputs) -> DeclaredPods:

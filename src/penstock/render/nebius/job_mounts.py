@@ -30,9 +30,8 @@ VARIABLE: Final = "PENSTOCK_JOB_MOUNTS"
 def job_mounts(own: Iterable[Volume], given: Sequence[Mount]) -> tuple[Mount, ...]:
     """Those of the declared mounts that each job has for itself.
 
-    Each is of the first volume of the pod that has its PVC: of `own`, or of a mount before. The
-    kubelet mounts a PVC for a pod once, and a pod with a second volume of it does not start. Seen
-    with Kubernetes 1.34.
+    Each is of the first volume of the pod that has its PVC: of `own`, or of a mount before. So the
+    list names the volume that stays (`pvc_volumes`).
     """
     others = (one.volume for one in given if JOB_ID not in one.sub_path)
     first: dict[str, Volume] = {}

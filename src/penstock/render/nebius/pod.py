@@ -11,6 +11,7 @@ from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.nebius import labels
 from penstock.api.nebius.common import NodeContainer
 from penstock.api.nebius.slurmcluster import NodeFilter, SlurmClusterSpec
+from penstock.render.nebius.pvc_volumes import merge_pvcs
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
 from penstock.render.parts.plain import plain
@@ -31,7 +32,7 @@ def pod_spec(
 ) -> Json:
     """A pod spec. `first` are a user's init containers, which run before all others.
 
-    Without a ServiceAccount the pod has no token.
+    Without a ServiceAccount the pod has no token. Each PVC has one volume.
     """
     spec: Json = {
         **place,
@@ -55,7 +56,7 @@ def pod_spec(
         spec |= {"serviceAccountName": service_account, "serviceAccount": service_account}
     else:
         spec["automountServiceAccountToken"] = False
-    return spec
+    return merge_pvcs(spec)
 
 
 def filter_named(spec: SlurmClusterSpec, name: str) -> NodeFilter:

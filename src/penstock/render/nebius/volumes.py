@@ -14,7 +14,9 @@ from penstock.api.nebius.slurmcluster import SlurmCluster, SlurmClusterSpec
 from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
     JOB_ID,
+    SHARED_JAIL,
     SLURM_CONFIGS,
+    JailSource,
     NodeVolume,
     NodeVolumeMount,
     SpoolSource,
@@ -31,6 +33,8 @@ UPPER_PATH: Final = "/mnt/jail.upper"
 """Mounts below it are moved into the jail by the entry point of the image."""
 SLURM_ETC: Final = f"{JAIL_PATH}/etc/slurm"
 """Slurm's configuration; `/etc/slurm` of the images is a link to it."""
+SHARED_PATH: Final = "/mnt/jail.shared"
+"""The folder etc of the shared jail, for what fills and keeps a root of one worker."""
 CONFIG_MODE: Final = 0o420
 """Mode of files of ConfigMaps and Secrets, as the original has it."""
 _TMP: Final = "/tmp"  # noqa: S108 (the pod's own)
@@ -79,8 +83,11 @@ def mount(name: str, path: str, sub_path: str = "", *, read_only: bool = False) 
 
 def manifests(volumes: Iterable[Volume]) -> list[Json]:
     """Volumes with a source, each name once: mounts may share a volume."""
-    found = {one.name: one.manifest for one in reversed(list(volumes)) if one.template is None}
-    return list(reversed(found.values()))
+    found: dict[str, Json] = {}
+    for one in volumes:
+        if one.template is None:
+            found.setdefault(one.name, one.manifest)
+    return list(found.values())
 
 
 def templates(volumes: Iterable[Volume]) -> dict[str, PvcSpec]:
@@ -126,6 +133,13 @@ def shared_jail(spec: SlurmClusterSpec) -> Volume:
     return Volume(names.JAIL, named_source(spec, JAIL_SOURCE))
 
 
+def shared_beside(spec: SlurmClusterSpec) -> Volume | None:
+    """The jail that logins share, beside a worker's own root; None in the other modes."""
+    if not spec.has_own_roots:
+        return None
+    return Volume(SHARED_JAIL, named_source(spec, JAIL_SOURCE))
+
+
 def slurm_configs(cluster: str) -> Volume:
     """The files in force, as a volume of each pod where there is no jail."""
     sources = [{"configMap": {"name": names.slurm_configs(cluster)}}]
@@ -141,7 +155,7 @@ def root_volume(cluster: SlurmCluster, given: NodeVolume) -> Volume:
 
 def node_set_volume(name: str, given: VolumeSource) -> Volume:
     """A volume that a NodeSet declares."""
-    if isinstance(given, SpoolSource) and given.volume_claim_template_spec is not None:
+    if isinstance(given, SpoolSource | JailSource) and given.volume_claim_template_spec is not None:
         return Volume(name, {}, given.volume_claim_template_spec)
     return Volume(name, inline_source(given))
 
@@ -240,6 +254,19 @@ def munge_socket_mount() -> Json:
 def jail_mount(*, read_only: bool = False) -> Json:
     """The jail."""
     return mount(names.JAIL, JAIL_PATH, read_only=read_only)
+
+
+def shared_etc_mount() -> Json:
+    """The folder etc of the shared jail: a folder, since programs replace files in it."""
+    return mount(SHARED_JAIL, SHARED_PATH, "etc", read_only=True)
+
+
+def shared_mounts() -> list[Json]:
+    """What a worker's own root has of the shared jail: /home, and Slurm's configuration."""
+    return [
+        mount(SHARED_JAIL, f"{UPPER_PATH}/home", "home"),
+        mount(SHARED_JAIL, SLURM_ETC, "etc/slurm", read_only=True),
+    ]
 
 
 def root_mount(spec: SlurmClusterSpec, *, read_only: bool = False) -> Json:

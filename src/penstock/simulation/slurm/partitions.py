@@ -92,9 +92,9 @@ def _flags(old: list[str], given: list[str]) -> list[str]:
 
 def _limits(old: Record, given: Record) -> Record:
     """What is neither set nor infinite changes nothing; of the memory limits one is set."""
-    told = {key: value for key, value in given.items() if value != UNSET}
-    found = {**old, **told}
+    message = {key: value for key, value in given.items() if value != UNSET}
+    found = {**old, **message}
     for one, other in (_MEMORY, _MEMORY[::-1]):
-        if one in told:
+        if one in message:
             found[other] = UNSET
     return found

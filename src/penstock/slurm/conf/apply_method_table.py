@@ -253,8 +253,8 @@ def page(table: Table = TABLE) -> str:
     for row in table.rows:
         keys = ", ".join(f"`{key}`" for key in row.keys) or "all of it"
         for option, need in row.options:
-            told = f"| `{row.file}` | `{row.keys[0]}`, option `{option}` | {_words(need)} |"
-            lines.append(f"{told} {row.source} |")
+            message = f"| `{row.file}` | `{row.keys[0]}`, option `{option}` | {_words(need)} |"
+            lines.append(f"{message} {row.source} |")
         lines.append(f"| `{row.file}` | {keys} | {_words(row.need)} | {row.source} |")
     lines.append(f"| any | what is not named above | {_words(table.otherwise)} | {_DESCRIPTION} |")
     return "\n".join(lines) + "\n"
@@ -262,5 +262,5 @@ def page(table: Table = TABLE) -> str:
 
 def _words(need: Need) -> str:
     what = "REST" if need.force is Force.REST else need.force.name.lower()
-    told = f"{what} of {', '.join(need.daemons)}" if need.daemons else what
-    return f"{told} ({need.beware})" if need.beware else told
+    message = f"{what} of {', '.join(need.daemons)}" if need.daemons else what
+    return f"{message} ({need.beware})" if need.beware else message

@@ -27,6 +27,6 @@ def unfit(slurm_conf: str) -> str:
     if not 0 < first <= last <= _HIGHEST:
         return f"{KEY}={given} is not in 1 to {_HIGHEST}. {advice}"
     if not first <= SLURMCTLD_PORT <= last:
-        told = f"leaves out {SLURMCTLD_PORT}, to which probes and Services of its pod lead"
-        return f"{KEY}={given} {told}. {advice}"
+        message = f"leaves out {SLURMCTLD_PORT}, to which probes and Services of its pod lead"
+        return f"{KEY}={given} {message}. {advice}"
     return ""

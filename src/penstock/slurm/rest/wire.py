@@ -389,8 +389,8 @@ class OpenApi(Wire, frozen=True):
     @property
     def release(self) -> str:
         """The release of slurmrestd, such as 26.05.5; empty if the reply has none."""
-        told = self.info.slurm.release if self.info.slurm is not None else ""
-        return told or self.info.version.partition("&")[0].removeprefix("Slurm-")
+        message = self.info.slurm.release if self.info.slurm is not None else ""
+        return message or self.info.version.partition("&")[0].removeprefix("Slurm-")
 
     @property
     def parsers(self) -> frozenset[str]:

@@ -30,6 +30,8 @@ OF_THE_ORIGINAL: Final = frozenset(
     }
 )
 """Types of conditions that only the original sets: in an adopted object nobody updates them."""
+CONTROLLERS: Final = "ControllersAvailable"
+"""Type of the condition about slurmctld."""
 _CONFIG_WRITER: Final = "SConfigControllerAvailable"
 JAILED_CONFIGS_DELIVERED: Final = "JailedConfigsDelivered"
 """Type of the condition about JailedConfigs that have no jail to go to."""
@@ -60,7 +62,7 @@ def conditions(cluster: SlurmCluster, found: Availability) -> list[Finding]:
     resting = maintenance_mode(cluster.spec.maintenance).scales_down
     return [
         found.jail,
-        _condition("ControllersAvailable", found.slurmctld, resting=resting),
+        _condition(CONTROLLERS, found.slurmctld, resting=resting),
         found.rest,
         _condition("LoginAvailable", found.login, resting=resting),
         _config_writer(cluster, found.sconfigcontroller),

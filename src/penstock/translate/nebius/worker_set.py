@@ -20,7 +20,13 @@ from penstock.api.nebius.slurmcluster import (
     SlurmCluster,
     SlurmClusterStatus,
 )
-from penstock.api.nebius.volumes import NodeVolume, NodeVolumeMount, SpoolSource, VolumeMount
+from penstock.api.nebius.volumes import (
+    JailSource,
+    NodeVolume,
+    NodeVolumeMount,
+    SpoolSource,
+    VolumeMount,
+)
 from penstock.model.image_sources import ImageSources
 from penstock.model.worker_marks import CommentKeys, WorkerMarks
 from penstock.model.worker_names import WorkerNames
@@ -87,7 +93,11 @@ def node_set_workers(
         placement=placement(spec.node_selector, spec.affinity, spec.tolerations),
         max_unavailable=spec.max_unavailable,
         pvcs=PvcPolicy(
-            _templates(volumes.spool, (*volumes.jail_sub_mounts, *volumes.custom_volume_mounts)),
+            _templates(
+                volumes.spool,
+                (*volumes.jail_sub_mounts, *volumes.custom_volume_mounts),
+                volumes.jail,
+            ),
             retention.when_deleted,
             retention.when_scaled,
         ),
@@ -253,13 +263,13 @@ def _worker_set(
 def _templates(
     spool: NodeVolume | SpoolSource,
     mounts: Iterable[NodeVolumeMount] | Iterable[VolumeMount],
-    jail: NodeVolume | None = None,
+    jail: NodeVolume | JailSource,
 ) -> tuple[str, ...]:
     """Names of the PVC templates; several mounts may be of one."""
     found = dict.fromkeys(
         name
         for name, one in ((names.SPOOL, spool), (names.JAIL, jail))
-        if one is not None and one.volume_claim_template_spec is not None
+        if one.volume_claim_template_spec is not None
     )
     found |= dict.fromkeys(one.name for one in mounts if one.volume_claim_template_spec is not None)
     return tuple(found)

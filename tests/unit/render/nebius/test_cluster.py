@@ -209,7 +209,7 @@ def test_volumes_of_the_jail_are_mounted_where_the_entry_point_finds_them():
     made = found.find("StatefulSet", "soperator-login")["spec"]
     paths = mounted(made["template"]["spec"], "sshd")
     assert paths["/mnt/jail"] == "jail"
-    assert paths["/mnt/jail.upper/mnt/data"] == "data"
+    assert paths["/mnt/jail.upper/mnt/data"] == "jail"
     assert paths["/mnt/jail.upper/cache"] == "own"
     assert "/mnt/jail.upper" not in paths
     assert names(made["template"]["spec"]["volumes"]).count("jail") == 1
@@ -222,7 +222,7 @@ def test_a_mount_of_the_user_replaces_one_at_the_same_path():
     spec = pod_spec(found, "StatefulSet", "soperator-login")
     paths = [one["mountPath"] for one in container(spec, "sshd")["volumeMounts"]]
     assert paths.count("/tmp") == 1
-    assert mounted(spec, "sshd")["/tmp"] == "own"
+    assert mounted(spec, "sshd")["/tmp"] == "jail"
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,11 @@ import yaml
 from penstock.render.parts.digest import canonical_json
 from support.nebius_clusters import (
     CURRENT,
+    OLDER,
     SHAPES,
     Rendered,
     of_shape,
+    per_worker,
     with_auth_slurm,
     without_jail,
 )
@@ -51,6 +53,18 @@ def test_manifests_are_byte_for_byte_as_recorded(name: str):
     found = RECORDED[name].objects()
     text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
     path = GOLDEN / f"slurmcluster-{name}.yaml"
+    if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_a_worker_with_a_root_of_its_own_is_byte_for_byte_as_recorded():
+    """S177."""
+    found = per_worker(OLDER)
+    text = yaml.dump_all(
+        [*found.pvcs(), found.pod()], Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True
+    )
+    path = GOLDEN / "slurmcluster-per-worker.yaml"
     if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()

@@ -1,4 +1,4 @@
-"""The StatefulSet of login pods: sshd, whose users are in the jail if there is one.
+"""The StatefulSet of login pods: sssd, and sshd, whose users are in the jail if there is one.
 
 By spec.authType munged is a sidecar, or the entry point of the image runs sackd beside sshd.
 """
@@ -19,6 +19,7 @@ from penstock.render.nebius.pod import (
     pull_secrets,
     template,
 )
+from penstock.render.nebius.sssd import beside_login
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata, tcp_probe
 
@@ -68,6 +69,7 @@ def searches(cluster: ClusterInputs) -> Json:
 def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Json]) -> Json:
     declared = cluster.spec.slurm_nodes.login
     memory = (declared.sshd.resources or {}).get("memory")
+    sssd = beside_login(cluster.cluster)
     sshd = container(
         "sshd",
         declared.sshd,
@@ -90,13 +92,14 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
                 *vol.scratch_mounts(cluster.spec),
                 vol.mount("ssh-configs", "/mnt/ssh-configs", read_only=True),
                 *([] if cluster.is_older else [_isolation_mount()]),
+                *(m for one in sssd for m in one.mounts(has_jail=cluster.spec.has_jail)),
             ],
             mounts,
         ),
     )
     spec = pod_spec(
         first=declared.custom_init_containers,
-        init=auth.sidecars(cluster.spec, declared.munge),
+        init=[*auth.sidecars(cluster.spec, declared.munge), *(one.sidecar() for one in sssd)],
         containers=[sshd],
         volumes=[
             *auth.volumes(cluster),
@@ -105,12 +108,16 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
             *vol.scratch_volumes(memory),
             vol.config_map("ssh-configs", names.ssh_configs(cluster.cluster)),
             *([] if cluster.is_older else [_isolation_volume(cluster.name)]),
+            *(volume for one in sssd for volume in one.volumes()),
             *vol.manifests(volumes),
         ],
         place=filter_place(cluster.spec, declared.k8s_node_filter_name),
         priority_class=declared.priority_class,
         host_users=declared.host_users,
-        pull_secrets=pull_secrets(declared.sshd, declared.munge),
+        pull_secrets=[
+            *pull_secrets(declared.sshd, declared.munge),
+            *(one.pull_secrets for one in sssd),
+        ],
     )
     return {**spec, "dnsConfig": searches(cluster)}
 

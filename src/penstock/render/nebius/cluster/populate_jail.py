@@ -1,6 +1,7 @@
 """The Job that fills the jail; `decide.jail.populate` decides when it is created.
 
-Its annotations name the template that it was made from, and the maintenance mode.
+Its annotations name the template that it was made from, and the maintenance mode. The same image
+fills the root of a worker that has one of its own, in an init container of its pod.
 """
 
 from __future__ import annotations
@@ -71,14 +72,37 @@ def template_hash(cluster: SlurmCluster) -> str:
     )
 
 
+def snapshot_volumes(spec: SlurmClusterSpec) -> list[Json]:
+    """The volume with the snapshot to copy, if there is one."""
+    given = spec.populate_jail.jail_snapshot_volume
+    return [] if given is None else [vol.cluster_volume(spec, _SNAPSHOT, given).manifest]
+
+
+def of_worker(spec: SlurmClusterSpec) -> Json:
+    """The init container that fills the root of one worker.
+
+    It replaces files of a filled root once the shared jail was filled or overwritten again.
+    """
+    return container(
+        _NAME,
+        _as_container(spec),
+        env=[variable("FOLLOW", f"{vol.SHARED_PATH}{names.JAIL_MARKER.removeprefix('/etc')}")],
+        mounts=[vol.jail_mount(), vol.shared_etc_mount(), *_snapshot_mounts(spec)],
+        security=_security(),
+    )
+
+
+def _snapshot_mounts(spec: SlurmClusterSpec) -> list[Json]:
+    return [vol.mount(_SNAPSHOT, "/jail") for _ in snapshot_volumes(spec)]
+
+
+def _security() -> Json:
+    return capabilities(SYS_ADMIN, "SETFCAP")
+
+
 def _pod_spec(cluster: ClusterInputs, *, overwrite: bool) -> Json:
     declared = cluster.spec.populate_jail
     jail = vol.shared_jail(cluster.spec)
-    volumes, mounts = [jail.manifest], [vol.jail_mount()]
-    if declared.jail_snapshot_volume is not None:
-        snapshot = vol.cluster_volume(cluster.spec, _SNAPSHOT, declared.jail_snapshot_volume)
-        volumes.append(snapshot.manifest)
-        mounts.append(vol.mount(_SNAPSHOT, "/jail"))
     env = [variable("OVERWRITE", "1" if overwrite else "0")]
     if cluster.is_older:
         env.append(variable("SLURM_CLUSTER_TYPE", cluster.cluster_type))
@@ -86,12 +110,12 @@ def _pod_spec(cluster: ClusterInputs, *, overwrite: bool) -> Json:
         _NAME,
         _as_container(cluster.spec),
         env=env,
-        mounts=mounts,
-        security=capabilities(SYS_ADMIN, "SETFCAP"),
+        mounts=[vol.jail_mount(), *_snapshot_mounts(cluster.spec)],
+        security=_security(),
     )
     spec = pod_spec(
         containers=[populate],
-        volumes=volumes,
+        volumes=[jail.manifest, *snapshot_volumes(cluster.spec)],
         place=filter_place(cluster.spec, declared.k8s_node_filter_name),
         priority_class=declared.priority_class,
         host_users=declared.host_users,

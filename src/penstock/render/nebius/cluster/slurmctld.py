@@ -1,4 +1,4 @@
-"""slurmctld's StatefulSet: munged, the reconfigure sidecar and slurmctld.
+"""slurmctld's StatefulSet: munged, sssd, the reconfigure sidecar and slurmctld.
 
 The sidecar runs `render/shell/reconfigure.sh` with the image of slurmctld and the configuration of
 the jail, as the user slurm where the image or the jail has one (`render/shell/jail_user.sh`). It
@@ -34,6 +34,7 @@ from penstock.render.nebius.pod import (
     pull_secrets,
     template,
 )
+from penstock.render.nebius.sssd import beside_slurmctld
 from penstock.render.parts import reconfigure
 from penstock.render.parts.config_candidate import candidate_mount, candidate_volume
 from penstock.render.parts.owner import owner
@@ -89,14 +90,20 @@ def _template(pod_labels: Mapping[str, str], spec: Json) -> Json:
 
 def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Json]) -> Json:
     declared = cluster.spec.slurm_nodes.controller
+    sssd = beside_slurmctld(cluster.cluster)
     return pod_spec(
         first=declared.custom_init_containers,
-        init=[*auth.sidecars(cluster.spec, declared.munge), _reconfigure(cluster)],
+        init=[
+            *auth.sidecars(cluster.spec, declared.munge),
+            *(one.sidecar() for one in sssd),
+            _reconfigure(cluster),
+        ],
         containers=[_slurmctld(cluster, mounts)],
         volumes=[
             *auth.slurmctld_volumes(cluster),
             vol.limits_volume(cluster.name, "controller"),
             vol.jwt_key_volume(cluster.name),
+            *(volume for one in sssd for volume in one.volumes()),
             *vol.manifests(volumes),
             candidate_volume(names.candidate_configs(cluster.name), _EVERYONE_READS),
             memory(_TRIAL_SPOOL),
@@ -105,12 +112,16 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
         place=filter_place(cluster.spec, declared.k8s_node_filter_name),
         priority_class=declared.priority_class,
         host_users=declared.host_users,
-        pull_secrets=pull_secrets(declared.slurmctld, declared.munge),
+        pull_secrets=[
+            *pull_secrets(declared.slurmctld, declared.munge),
+            *(one.pull_secrets for one in sssd),
+        ],
         service_account=declared.service_account_name,
     )
 
 
 def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
+    sssd = beside_slurmctld(cluster.cluster)
     return container(
         "slurmctld",
         cluster.spec.slurm_nodes.controller.slurmctld,
@@ -126,6 +137,7 @@ def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
                 *auth.slurmctld_mounts(cluster.spec),
                 vol.limits_mount(),
                 vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
+                *(m for one in sssd for m in one.mounts(has_jail=cluster.spec.has_jail)),
             ],
             mounts,
         ),
@@ -163,5 +175,7 @@ def _reconfigure(cluster: ClusterInputs) -> Json:
             vol.mount(names.CONTROLLER_SPOOL, _STATE_PATH, read_only=True),
             vol.mount(_TRIAL_SPOOL, _SPOOL_PATH),
             vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
+            # slurmctld on trial looks up the groups of partitions.
+            *(one.socket_mount() for one in beside_slurmctld(cluster.cluster)),
         ],
     }

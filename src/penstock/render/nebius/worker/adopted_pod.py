@@ -11,7 +11,7 @@ from penstock.api.nebius import labels
 from penstock.model.worker_set import WorkerSet
 from penstock.render.nebius.adopted_workload import has_images
 
-_CONTAINERS: Final = ("slurmd", "munge")
+_CONTAINERS: Final = ("slurmd", "munge", "sssd")
 
 
 def adoption_patch(
@@ -45,7 +45,7 @@ def adoption_patch(
 
 
 def is_as_declared(live: Json, rendered: Json) -> bool:
-    """Whether a pod has the images of slurmd and munge, and slurmd's resources, as declared."""
+    """Whether a pod has the images of its daemons, and slurmd's resources, as declared."""
     ours = {name: one for name, one in _by_name(rendered).items() if name in _CONTAINERS}
     if not has_images(live, {name: one["image"] for name, one in ours.items()}):
         return False

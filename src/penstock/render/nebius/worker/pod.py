@@ -13,11 +13,13 @@ from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius import auth
 from penstock.render.nebius import volumes as vol
+from penstock.render.nebius.cluster import populate_jail
 from penstock.render.nebius.cluster.login import searches
 from penstock.render.nebius.container import SYS_ADMIN, capabilities, container, jail_security
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.pod import pod_spec
 from penstock.render.nebius.worker.env import environment
+from penstock.render.nebius.worker.own_root import own_root, own_root_secrets
 from penstock.render.nebius.worker.revision import revision
 from penstock.render.nebius.worker.template import WorkerTemplate, worker_template
 from penstock.render.nebius.worker.volumes import worker_mounts, worker_volumes
@@ -96,11 +98,16 @@ def _pod_spec(
     )
     spec = pod_spec(
         first=of.init_containers,
-        init=auth.sidecars(cluster.spec, of.munge),
+        init=[
+            *own_root(cluster.spec, of),
+            *auth.sidecars(cluster.spec, of.munge),
+            *(one.sidecar() for one in of.sssd),
+        ],
         containers=[slurmd],
         volumes=[
             *worker_volumes(cluster, of),
             *vol.manifests(of.volumes),
+            *(populate_jail.snapshot_volumes(cluster.spec) if of.shared is not None else ()),
             *(
                 {
                     "name": name,
@@ -112,7 +119,7 @@ def _pod_spec(
         place=of.place,
         priority_class=of.priority_class,
         host_users=of.host_users,
-        pull_secrets=of.pull_secrets,
+        pull_secrets=[*of.pull_secrets, *own_root_secrets(cluster.spec, of)],
     )
     return {
         **spec,

@@ -47,13 +47,13 @@ _OF_NO_POD: Final = frozenset(
         "sshd",
         "supervisord",
         "nodeAttributes",
-        "sssd",
-        "sssdDebugLevel",
-        "sssdConfSecretRefName",
-        "sssdLdapCAConfigMapRefName",
     }
 )
 """Fields at the top of a NodeSet's spec or of spec.slurmNodes.worker that reach no pod."""
+_OF_SSSD: Final = frozenset(
+    {"sssdDebugLevel", "sssdConfSecretRefName", "sssdLdapCAConfigMapRefName"}
+)
+"""Fields that reach no pod either while there is no `sssd`."""
 _LIVE_OR_FILES: Final = ("features", "static", "gresConfig", "autoResume")
 """Fields of nodeConfig that are words of the Slurm node or lines of files."""
 
@@ -126,7 +126,7 @@ def _declared(cluster: ClusterInputs, workers: WorkerSet) -> Json:
         parts["volumes"] = {one.name: one.source for one in of.volumes if one.template is None}
     fields = plain(given)
     return {
-        "spec": {name: value for name, value in fields.items() if name not in _OF_NO_POD},
+        "spec": {name: value for name, value in fields.items() if _reaches_pod(name, fields)},
         "parameters": workers.parameters,
         "cluster": parts,
     }
@@ -148,11 +148,15 @@ def _meaning(spec: Json) -> Json:
     found: Json = {
         name: _plain(value)
         for name, value in spec.items()
-        if name not in _OF_NO_POD and name != "k8sNodeFilterName"
+        if _reaches_pod(name, spec) and name != "k8sNodeFilterName"
     }
     config: Json = found.get("nodeConfig") or {}
     found["nodeConfig"] = {k: v for k, v in config.items() if k not in _LIVE_OR_FILES}
     return found
+
+
+def _reaches_pod(name: str, spec: Json) -> bool:
+    return name not in _OF_NO_POD and (name not in _OF_SSSD or bool(spec.get("sssd")))
 
 
 def _plain(value: Any, *, under: str = "") -> Any:

@@ -19,6 +19,7 @@ from penstock.render.nebius.container import worker_container
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.job_mounts import job_mounts
 from penstock.render.nebius.pod import filter_place, place
+from penstock.render.nebius.sssd import Sssd, beside_workers
 from penstock.render.nebius.volumes import (
     Mount,
     Volume,
@@ -27,6 +28,7 @@ from penstock.render.nebius.volumes import (
     node_set_mounts,
     node_set_volume,
     root_volume,
+    shared_beside,
     slurm_configs,
     sub_mounts,
 )
@@ -40,8 +42,9 @@ class WorkerTemplate:
     """The declared fields from which the pods of a worker set are made.
 
     `beside` are mounts of the container, `inside` those of the jail, `per_job` those that each job
-    has there. `jail` is the volume of Slurm's configuration where there is no jail. `limits` names
-    the part of the cluster in the name of the ConfigMap with limits.conf.
+    has there. `jail` is the volume of Slurm's configuration where there is no jail. `shared` is the
+    jail of the logins where each worker has a root of its own. `limits` names the part of the
+    cluster in the name of the ConfigMap with limits.conf.
     """
 
     declared_by: KubeObject
@@ -49,10 +52,12 @@ class WorkerTemplate:
     labels: Mapping[str, str]
     slurmd: NodeContainer
     munge: NodeContainer
+    sssd: tuple[Sssd, ...] = ()
     port: int
     extra: str
     spool: Volume
     jail: Volume
+    shared: Volume | None
     inside: tuple[Mount, ...]
     per_job: tuple[Mount, ...]
     beside: tuple[Mount, ...]
@@ -83,7 +88,8 @@ class WorkerTemplate:
     def volumes(self) -> tuple[Volume, ...]:
         """Volumes that the user declares."""
         mounts = (one.volume for one in (*self.inside, *self.per_job, *self.beside))
-        return (self.spool, self.jail, *mounts)
+        shared = () if self.shared is None else (self.shared,)
+        return (self.spool, self.jail, *shared, *mounts)
 
 
 def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTemplate:
@@ -95,7 +101,7 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
         if cluster.spec.has_jail
         else slurm_configs(cluster.name)
     )
-    spool = node_set_volume(names.SPOOL, volumes.spool)
+    spool, shared = node_set_volume(names.SPOOL, volumes.spool), shared_beside(cluster.spec)
     inside = node_set_mounts(volumes.jail_sub_mounts)
     is_aware = spec.update_strategy == "slurmAwareRollingUpdate"
     return WorkerTemplate(
@@ -109,12 +115,14 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
         },
         slurmd=worker_container(slurmd, slurmd.custom_env),
         munge=worker_container(spec.munge),
+        sssd=beside_workers(node_set),
         port=slurmd.port or daemons.SLURMD_PORT,
         extra=spec.node_config.dynamic,
         spool=spool,
         jail=jail,
+        shared=shared,
         inside=tuple(sub_mounts(jail, inside)),
-        per_job=job_mounts((jail, spool), inside),
+        per_job=job_mounts(filter(None, (jail, spool, shared)), inside),
         beside=tuple(node_set_mounts(volumes.custom_volume_mounts)),
         shared_memory=volumes.shared_memory_size,
         place=place(spec.node_selector, spec.affinity, spec.tolerations),
@@ -135,7 +143,7 @@ def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTempla
     """The template of the workers that a SlurmCluster declares itself."""
     spec, volumes = cluster.spec, worker.volumes
     jail = root_volume(cluster.cluster, volumes.jail)
-    spool = cluster_volume(spec, names.SPOOL, volumes.spool)
+    spool, shared = cluster_volume(spec, names.SPOOL, volumes.spool), shared_beside(spec)
     inside = cluster_mounts(spec, volumes.jail_sub_mounts)
     return WorkerTemplate(
         declared_by=cluster.cluster,
@@ -150,8 +158,9 @@ def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTempla
         extra=worker.slurm_node_extra,
         spool=spool,
         jail=jail,
+        shared=shared,
         inside=tuple(sub_mounts(jail, inside)),
-        per_job=job_mounts((jail, spool), inside),
+        per_job=job_mounts(filter(None, (jail, spool, shared)), inside),
         beside=tuple(cluster_mounts(spec, volumes.custom_mounts)),
         shared_memory=volumes.shared_memory_size,
         place=filter_place(spec, worker.k8s_node_filter_name),

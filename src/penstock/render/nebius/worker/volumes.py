@@ -51,6 +51,7 @@ def worker_volumes(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
             _host("hostlog-journal", "/var/log/journal"),
             _host("soperator-outputs", "/var/log/soperator-outputs", "DirectoryOrCreate"),
         ]
+    found += [volume for one in of.sssd for volume in one.volumes()]
     if _has_driver(of):
         found.append(_host("nvidia", "/run/nvidia"))
     if _has_imex(of):
@@ -84,10 +85,13 @@ def worker_mounts(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
             vol.mount("hostlog-journal", journal, read_only=True),
             vol.mount("soperator-outputs", outputs),
         ]
+    found += [mount for one in of.sssd for mount in one.mounts(has_jail=spec.has_jail)]
     if _has_driver(of):
         found.append({**vol.mount("nvidia", "/run/nvidia"), "mountPropagation": _FROM_HOST})
     if _has_imex(of):
         found += [vol.mount(name, path, read_only=True) for name, _, path, _ in _imex(cluster)]
+    if of.shared is not None:
+        found += vol.shared_mounts()
     inside = [*(one.manifest for one in of.inside), *job_mounts.volume_mounts(of.per_job)]
     return vol.with_mounts(found, [*inside, *vol.custom_mounts(of.beside)])
 
