@@ -78,6 +78,8 @@ plans: venv ## play fault plans on all cores, also of SlurmClusters (COUNT=10000
 	PYTHONPATH=tests $(PY) -m fault_plans --nebius --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 3) / 4)) \
 		--keep-going || kept=1; \
 	PYTHONPATH=tests $(PY) -m fault_plans --nebius-left --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 15) / 16)) \
+		--keep-going || kept=1; \
+	PYTHONPATH=tests $(PY) -m fault_plans --together --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 31) / 32)) \
 		--keep-going && exit $$kept
 
 demo: venv ## from nothing to a Slurm job's output (CLUSTER=slurmcluster, CONTEXT=name for a cluster of yours, RESET=1)

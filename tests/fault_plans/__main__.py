@@ -50,6 +50,13 @@ def main() -> int:
         const="nebius-left",
         help="plans of SlurmClusters that soperator left",
     )
+    add(
+        "--together",
+        dest="kind",
+        action="store_const",
+        const="together",
+        help="plans of two SlurmClusters and a Slinky cluster in one namespace",
+    )
     add("--keep-going", action="store_true", help="play on after a broken promise")
     add("--logs", action="store_true", help="show each plan and the operator's logs, in order")
     args = parser.parse_args()

@@ -12,6 +12,11 @@ _LEASES = {one.group: one.lease for one in SERVED_APIS}
 CLUSTER = "slurm"
 """Name of the object that declares a cluster, one in each namespace."""
 
+SECOND, BESIDE = "west", "east"
+NEIGHBOURS = (SECOND, BESIDE)
+"""Names of a second SlurmCluster and of a Slinky cluster of the same namespace: words in the names
+of all their objects, and in no other names."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiNames:

@@ -22,6 +22,7 @@ from fault_plans.actions.nebius import NEBIUS_ACTS, PARTITIONS
 from fault_plans.actions.users import ACTS
 from fault_plans.hybrid import HYBRID
 from fault_plans.nebius import OF_NEBIUS
+from fault_plans.together import TOGETHER
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
@@ -48,9 +49,10 @@ HAPPENINGS = {
     **PARTITIONS.happenings,
     **records.USERS,
     **records.FAULTS,
+    **TOGETHER,
 }
 """All that happens in plans, by name."""
-USERS = frozenset((*ACTS, *HYBRID, *NEBIUS_ACTS, *records.USERS, *PARTITIONS.users)).union(
-    *(family.users for family in FAMILIES)
-)
+USERS = frozenset(
+    (*ACTS, *HYBRID, *NEBIUS_ACTS, *records.USERS, *PARTITIONS.users, *TOGETHER)
+).union(*(family.users for family in FAMILIES))
 """Happenings that are left where nothing goes wrong."""

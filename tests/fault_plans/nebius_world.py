@@ -7,18 +7,22 @@ import base64
 from fault_plans import nebius_specs as specs
 from fault_plans import worker_sets
 from fault_plans.actions.left_slurmcluster import LEFT_NODESET, LeftPromises, leave
-from fault_plans.api_names import CLUSTER, OF_NEBIUS
+from fault_plans.api_names import CLUSTER, NEIGHBOURS, OF_NEBIUS
+from fault_plans.neighbours import neighbours
 from fault_plans.plan import Layout
 from fault_plans.promises.nebius_objects import ObjectPromises
+from fault_plans.server_view import ServerView, named_after
 from fault_plans.specs import HOST_KEYS
 from fault_plans.world import NODESET, SPACE, World
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.model.worker_marks import WorkerMarks
+from penstock.simulation.apiserver import ApiServer
 from penstock.simulation.kubelet.config_writer import ConfigWriter
 from penstock.simulation.kubelet.jail import Jail
 from penstock.simulation.kubelet.jobs import Jobs
 from penstock.simulation.kubelet.workload_controllers import KRUISE
+from penstock.simulation.slurm.cluster import SlurmLine
 from penstock.translate.nebius.worker_set import marks
 
 
@@ -39,11 +43,23 @@ class NebiusWorld(World):
         self.writer = ConfigWriter(self.server, self.jails, between, mounts.jail_changed)
         self.objects = ObjectPromises(self.server, self.promises.broken)
         self.left_cluster: LeftPromises | None = None
+        self.neighbours = neighbours(self.api_server, layout, self.promises.broken, self.dice)
+        """Further clusters of the same namespace."""
 
     @property
     def is_older(self) -> bool:
         """Whether SlurmClusters have the older shape."""
         return self.layout.nebius == specs.OLDER
+
+    def _view(self, server: ApiServer) -> ApiServer:
+        of_others = named_after(*NEIGHBOURS)
+        return (
+            ServerView(server, lambda name: not of_others(name)) if self.layout.together else server
+        )
+
+    def lines(self) -> dict[str, SlurmLine]:
+        """New ways to all Slurm clusters."""
+        return super().lines() | {one.name: one.line() for one in self.neighbours}
 
     def _places(self, layout: Layout) -> tuple[tuple[str, str], ...]:
         if layout.nebius == specs.CURRENT:
@@ -100,6 +116,8 @@ class NebiusWorld(World):
                 self.declare_cluster(space)
         for number in range(len(self.places)):
             self.declare_nodeset(replicas, number)
+        for one in self.neighbours:
+            one.declare()
 
     def take_over(self) -> None:
         """What was left stays from now on, but for a reason."""

@@ -61,6 +61,8 @@ class Layout:
     """Whether the workers are of the tiny API, instead of NodeSets."""
     no_kruise: bool = False
     """Whether OpenKruise's controller is gone, of a SlurmCluster that soperator left."""
+    together: bool = False
+    """Whether a second SlurmCluster and a Slinky cluster are in the same namespace."""
     nebius: str = ""
     """Shape of the SlurmClusters that there are instead of Controllers; empty for none."""
 

@@ -18,6 +18,7 @@ from fault_plans.actions import partitioned
 from fault_plans.actions.adopted_cluster import RUNS_S
 from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS, USERS
 from fault_plans.nebius_world import NebiusWorld
+from fault_plans.neighbours import mixed_up
 from fault_plans.plan import Layout, Plan, Step, draw
 from fault_plans.promises import accounting_and_tokens as served
 from fault_plans.promises import final_state as expected
@@ -133,7 +134,7 @@ def reference(declared: bytes) -> Mapping[str, str]:
 
 async def _reference(declared: bytes) -> Mapping[str, str]:
     layout, found = msgspec.json.decode(declared, type=tuple[Layout, list[Declared]])
-    world = _world(0, replace(layout, leased=False))
+    world = _world(0, replace(layout, leased=False, together=False))
     world.declare_all(found)
     process = world.operator()
     for _ in range(60):
@@ -150,7 +151,8 @@ def _world(seed: int, layout: Layout) -> World:
 
 def _missing(world: World) -> list[str]:
     if isinstance(world, NebiusWorld):
-        return nebius_state.missing(world)
+        of_others = [one for other in world.neighbours for one in other.missing()]
+        return [*nebius_state.missing(world), *of_others]
     return expected.missing(world)
 
 
@@ -206,6 +208,9 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
         watching.cancel()
     outcome.broken += lockouts.broken
     outcome.broken += partitioned.broken(world)
+    if isinstance(world, NebiusWorld) and world.neighbours:
+        outcome.broken += [one for other in world.neighbours for one in other.wrong()]
+        outcome.broken += mixed_up(world.api_server)
     outcome.declared, outcome.kept = world.declared(), expected.owned(world)
     for process in list(world.processes):
         await world.crash(process)

@@ -19,6 +19,7 @@ from fault_plans.nebius import nebius_left_of, nebius_of
 from fault_plans.plan import Plan
 from fault_plans.play import beside_its_twin, plan_of, play
 from fault_plans.tiny import tiny_of
+from fault_plans.together import together_of
 
 LONG_SILENCE_S, SHORT_SILENCE_S = 600.0, 60.0
 TWIN_EACH = 10
@@ -31,9 +32,10 @@ KINDS = {
     "tiny": tiny_of,
     "nebius": nebius_of,
     "nebius-left": nebius_left_of,
+    "together": together_of,
 }
 """Plans by what there is: clusters as usual, with an external slurmctld, with the tiny API,
-of `slurm.nebius.ai`, and such that soperator left."""
+of `slurm.nebius.ai`, such that soperator left, and several of them in one namespace."""
 NICE = 10
 """Niceness of the processes that play."""
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fault_plans import tiny_reconciler as tiny_api
 from fault_plans import worker_sets
 from fault_plans.actions import files
-from fault_plans.api_names import OF_NEBIUS, OF_SLINKY, ApiNames
+from fault_plans.api_names import NEIGHBOURS, OF_NEBIUS, OF_SLINKY, ApiNames
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.controllers.operator import REPORTER, Operator
 from penstock.controllers.registry import SERVED_APIS
@@ -59,6 +59,7 @@ class Process:
         dial: Connect,
         tiny: bool = False,
         names: ApiNames = OF_SLINKY,
+        together: bool = False,
     ) -> None:
         self.connection = Connection(
             server, OPERATOR, latency=latency, lag=lag, sending=self._sending, wrote=self._count
@@ -76,6 +77,8 @@ class Process:
         self._dial = dial
         self._apis = tiny_api.WITH_CREWS if tiny else SERVED_APIS
         self._names = names
+        self._only = (names.group,) if names is OF_NEBIUS and not together else None
+        """The API groups that it serves; None for all."""
         if names is OF_NEBIUS:
             self._declared = (worker_sets.NEBIUS_NODESETS, worker_sets.CLUSTERS, NODES)
         else:
@@ -97,7 +100,7 @@ class Process:
             client,
             self._manager,
             recorder,
-            Settings(apis=(self._names.group,)) if self._names is OF_NEBIUS else Settings(),
+            Settings(apis=self._only) if self._only is not None else Settings(),
             url_of=_url,
             exchange=self._exchange,
             connect=self._dial,
@@ -191,7 +194,8 @@ class Process:
 
 
 def _url(declared_by: KubeObject) -> str:
-    return f"http://slurmrestd.{declared_by.metadata.namespace}"
+    meta = declared_by.metadata
+    return f"http://slurmrestd.{meta.name if meta.name in NEIGHBOURS else meta.namespace}"
 
 
 def _all(error: BaseException | None, kind: type[Exception]) -> bool:

@@ -98,12 +98,14 @@ class World:
         loop = asyncio.get_running_loop()
         # Dice of their own: without claims a seed gives what it always gave.
         collects = Dice(seed).choice((0.1, 0.5, 5.0)) if layout.claims is not None else 0.5
-        self.server = ApiServer(self.true_time, collect_after=collects)
+        self.api_server = ApiServer(self.true_time, collect_after=collects)
+        self.server = self._view(self.api_server)
+        """The objects of the clusters in `slurms`."""
         self.slurms = {space: SimulatedSlurm(self.true_time) for space in self.spaces}
         self.slurm = self.slurms[SPACE]
         self.machines = SimulatedNodes(self.server, self.slurms, random_source=self.dice.between)
-        self.workloads = WorkloadControllers(self.server)
-        self.volumes = Volumes(self.server, partial(self.dice.between, 0.1, 2.0))
+        self.workloads = WorkloadControllers(self.api_server)
+        self.volumes = Volumes(self.api_server, partial(self.dice.between, 0.1, 2.0))
         self.plural = self._plural(layout)
         """Of the objects that declare workers."""
         self.marks = self._marks(layout)
@@ -123,7 +125,7 @@ class World:
         self.summary: Counter[str] = Counter()
         self.made: Counter[str] = Counter()
         """Creates by the operator less removals by anybody, of each object but pods."""
-        self.server.store.listeners.append(self._removed)
+        self.api_server.store.listeners.append(self._removed)
         self.closed: dict[tuple[str, int], OSError] = {}
         """Hosts and ports outside that the operator cannot connect to."""
         self.rekeyed: dict[str, bytes] = {}
@@ -142,6 +144,18 @@ class World:
             self._begin_outside(space)
 
     # What differs for each API
+
+    def _view(self, server: ApiServer) -> ApiServer:
+        return server
+
+    def lines(self) -> dict[str, SlurmLine]:
+        """New ways to all Slurm clusters."""
+        return {
+            space: SlurmLine(
+                slurm, partial(self._jwt_key, space), partial(self.promises.heard, space)
+            )
+            for space, slurm in self.slurms.items()
+        }
 
     def _places(self, layout: Layout) -> tuple[tuple[str, str], ...]:
         return ((SPACE, NODESET), *layout.others)
@@ -426,15 +440,9 @@ class World:
         """Start a process of it; without a Lease when `leased` says so, whatever the layout."""
         self._started += 1
         identity = identity or f"operator-{self._started}"
-        lines = {
-            space: SlurmLine(
-                slurm, partial(self._jwt_key, space), partial(self.promises.heard, space)
-            )
-            for space, slurm in self.slurms.items()
-        }
-        dice = self.dice
+        lines, dice = self.lines(), self.dice
         process = Process(
-            self.server,
+            self.api_server,
             lines,
             self.clock,
             identity=identity,
@@ -446,10 +454,11 @@ class World:
             dial=self._dialled,
             tiny=self.layout.tiny,
             names=self.api,
+            together=self.layout.together,
         )
-        for space, line in lines.items():
-            line.rest.fault = self._faults[space]
-            line.rest.waits_s = self._delays[space]
+        for space in self.spaces:
+            lines[space].rest.fault = self._faults[space]
+            lines[space].rest.waits_s = self._delays[space]
         self.processes.append(process)
         process.start(self._ended)
         return process

@@ -8,16 +8,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
+from fault_plans.families import HAPPENINGS
 from fault_plans.logs import logging
 from fault_plans.nebius_specs import CURRENT, OLDER
-from fault_plans.plan import Layout, Plan, Step
+from fault_plans.plan import Happening, Layout, Plan, Step
 from fault_plans.play import Outcome, focused, plan_of, play
 from fault_plans.pool import play_all
-from fault_plans.world import NODESET, SPACE
+from fault_plans.together import together_of
+from fault_plans.world import NODESET, SPACE, World
+from penstock.api.nebius import names
 from penstock.simulation.event_loop import StuckError, simulate
 from support.mutations import MUTATIONS, Mutation
 from support.nebius_mutations import OF_NEBIUS, jails_in_use_are_overwritten
@@ -219,6 +222,41 @@ def test_plans_of_slurm_clusters_that_soperator_left_keep_every_promise() -> Non
     broken = [str(one) for one in played if one.broken]
     assert not broken, "\n".join(broken)
     assert len(played) == COUNT // 16
+
+
+@pytest.mark.timeout(1800)
+def test_plans_of_several_clusters_in_one_namespace_keep_every_promise() -> None:
+    """S010: no job, key, Slurm node or file of one cluster reaches another one."""
+    played = list(play_all(range(FIRST, FIRST + COUNT // 16), kind="together"))
+    broken = [str(one) for one in played if one.broken]
+    assert not broken, "\n".join(broken)
+    assert len(played) == COUNT // 16
+
+
+def test_a_plan_notices_a_key_of_another_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S010."""
+
+    def shared(cluster: str) -> str:
+        del cluster
+        return "slurm-munge"
+
+    monkeypatch.setattr(names, "munge_secret", shared)
+    broken = play(together_of(1), silence=0.0, patience=60.0).broken
+    assert any("west-compute-0 names slurm-munge of slurm" in one for one in broken)
+
+
+def test_a_plan_notices_that_a_pod_of_an_untouched_cluster_goes() -> None:
+    """S010."""
+    path = "/api/v1/namespaces/slurm/pods/east-compute-1"
+
+    def kill(world: World) -> None:
+        world.api_server.ask("DELETE", path, {})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HAPPENINGS, "kill", Happening(1, lambda _: (), kill))
+        plan = replace(together_of(1), steps=(Step(90.0, "kill"),))
+        broken = play(plan, silence=0.0).broken
+    assert any("pod east-compute-1 goes, of a cluster that nobody touched" in one for one in broken)
 
 
 def test_a_plan_is_the_same_each_time() -> None:

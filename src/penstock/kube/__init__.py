@@ -1,5 +1,6 @@
 """The Kubernetes engine: knows the API server, no Slurm and no kinds."""
 
+from penstock.kube.apply.difference import field_differences
 from penstock.kube.apply.field_owners import has_other_managers
 from penstock.kube.apply.server_side import Applied, Applier
 from penstock.kube.cache.cache import Cache
@@ -84,6 +85,7 @@ __all__ = [
     "UnauthorizedError",
     "UnreachableError",
     "WorkQueue",
+    "field_differences",
     "from_kubeconfig",
     "has_other_managers",
     "in_cluster",

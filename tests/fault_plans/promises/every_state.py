@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from fault_plans import worker_sets
+from fault_plans.actions import files
 from fault_plans.api_names import CLUSTER, OF_SLINKY, ApiNames
 from fault_plans.daemonset import Unfit, is_daemon, machine_of, workers
 from fault_plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
@@ -68,6 +69,8 @@ class Promises:
         """By uid of a NodeSet, since when its pods are wanted as they are, and how."""
         self._restarts: defaultdict[str, set[str]] = defaultdict(set)
         """By uid of a pod of slurmctld, hashes of files that take effect by a restart."""
+        self._clusters_at: dict[str, float] = {}
+        """By uid of a cluster's object, when it was created."""
         self._taken_at: dict[str, float] = {}
         """By uid of a pod, when somebody else than the operator had it deleted."""
         for space, slurm in slurms.items():
@@ -94,6 +97,8 @@ class Promises:
             marked = _notes(change.last.obj).get(CONFIG_RESTART)
             if marked:
                 self._restarts[change.last.obj["metadata"]["uid"]].add(marked)
+        if change.resource == self._names.clusters and change.old is None:
+            self._clusters_at[change.last.obj["metadata"]["uid"]] = _now()
         if change.resource == worker_sets.CLUSTERS:
             # Its maintenance decides how many workers its NodeSets have.
             for nodeset in worker_sets.every(self._server, change.key[0]):
@@ -108,9 +113,9 @@ class Promises:
         if not (name.endswith("accounting") or name in OF_SLURMDBD):
             return False
         startup = self._server.find("/configmaps", space, self._names.startup)
-        files: dict[str, str] = (startup or {}).get("data") or {}
+        texts: dict[str, str] = (startup or {}).get("data") or {}
         return resource in {*KINDS, "/services", "/secrets"} and not any(
-            "AccountingStorageHost=" in text for text in files.values()
+            "AccountingStorageHost=" in text for text in texts.values()
         )
 
     def _declared(self, nodeset: Json, *, gone: bool) -> None:
@@ -296,7 +301,11 @@ class Promises:
                 return False
             controller = worker_sets.cluster(nodeset)
             found = self._server.find(self._names.clusters, space, controller)
-            return found is None or "deletionTimestamp" in found["metadata"]
+            if found is None or "deletionTimestamp" in found["metadata"]:
+                return True
+            # One that was created again is unknown to the operator until its watch shows it.
+            created = self._clusters_at.get(found["metadata"]["uid"], float("-inf"))
+            return created >= files.shown_at.get()
         return False
 
 

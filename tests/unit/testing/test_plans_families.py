@@ -9,11 +9,12 @@ from fault_plans.actions.nebius import PARTITIONS
 from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS
 from fault_plans.hybrid import HYBRID
 from fault_plans.nebius import OF_NEBIUS
+from fault_plans.together import TOGETHER
 
 
 def test_no_two_happenings_have_the_same_name() -> None:
     of_families = (family.happenings for family in FAMILIES)
-    of_nebius = (OF_NEBIUS, PARTITIONS.happenings, records.USERS, records.FAULTS)
+    of_nebius = (OF_NEBIUS, PARTITIONS.happenings, records.USERS, records.FAULTS, TOGETHER)
     # Plans of both APIs may have the same happening.
     named = {
         (name, one)

@@ -38,6 +38,8 @@ LINES = 200
 REFRESH_S = 3.0
 """Seconds until the kubelet is made to refresh the files once more; tripled each time."""
 RECONFIGURE = "reconfigure"
+HOLDS_S = 60.0
+"""Seconds that a requested restart waits for files with partitions that REST calls made."""
 READS_S = 15.0
 """Seconds that a slurmctld may take to read new files."""
 
@@ -58,6 +60,8 @@ class _State:
     release: tuple[str, str] = ("", "")
     mpi: tuple[str, ...] = ()
     """uid of the pod whose reconfigure container was queried, and its version of Slurm."""
+    unsaved_since: float | None = None
+    """Since when slurmctld has partitions that its files lack (monotonic seconds)."""
     reads_since: float | None = None
     """Since when slurmctld is about to read its files (monotonic seconds)."""
 
@@ -80,6 +84,7 @@ class ConfigTransaction:
         runs: Finding,
         ask: bool,
         live: bool,
+        has_unsaved: bool = False,
         is_adopted: bool = False,
         parser: versions.Version | None = None,
         other_release: bool = False,
@@ -87,9 +92,10 @@ class ConfigTransaction:
         """Return the observed state and the next step. `runs` is about the active slurmctld's pod.
 
         Reads the log of container `reconfigure` if the step depends on it, or if `ask`. `live`:
-        slurmctld got all differences from the startup configuration by REST calls. `is_adopted`:
-        its pod is another operator's. `parser` is the release of slurmrestd's data parser. A trial
-        start by an image of an `other_release` than slurmctld's does not count as a verdict.
+        slurmctld got all differences from the startup configuration by REST calls. `has_unsaved`:
+        it got changes by REST calls that this configuration does not have. `is_adopted`: its pod
+        is another operator's. `parser` is the release of slurmrestd's data parser. A trial start by
+        an image of an `other_release` than slurmctld's does not count as a verdict.
         """
         pod = next(iter(source.slurmctld_pods()), None)
         wanted, serves = source.candidate(), bool(runs.ok)
@@ -109,6 +115,7 @@ class ConfigTransaction:
             marks=marks,
             persistent=source.persistent,
             applied_live=live,
+            has_unsaved=has_unsaved,
             is_adopted=is_adopted,
             down=start.down,
             hung=start.hung,
@@ -269,6 +276,15 @@ class ConfigTransaction:
             state.reads_since = now if state.reads_since is None else state.reads_since
         else:
             state.reads_since = None
+        if not decision.is_unsaved:
+            state.unsaved_since = None
+        elif state.unsaved_since is None:
+            state.unsaved_since = now
+
+    def delays_restart(self, obj: KubeObject) -> bool:
+        """Return whether a restart or a reconfigure that is not urgent has to wait."""
+        since = self._states.of(obj).unsaved_since
+        return since is not None and self._client.clock.monotonic() - since < HOLDS_S
 
     def reads(self, obj: KubeObject) -> bool:
         """Return whether slurmctld may be about to read its files, and lose REST changes."""

@@ -42,9 +42,12 @@ class Triggers:
         return initial_triggers(source.marks, source.object.metadata.annotations, done, now)
 
     async def advance(
-        self, source: ConfigSource, events: Events, config: ConfigView
+        self, source: ConfigSource, events: Events, config: ConfigView, *, is_delayed: bool = False
     ) -> TriggerStep:
-        """Do the next step, and return the triggers for the status."""
+        """Do the next step, and return the triggers for the status.
+
+        While `is_delayed` none begins: slurmctld's files lack partitions that it has.
+        """
         obj, before, pods = source.object, source.status.triggers, source.slurmctld_pods()
         found = next_trigger_step(
             TriggerView(
@@ -56,6 +59,7 @@ class Triggers:
                 config.has_own_sidecar,
                 config.persistent,
                 write(self._client.clock.time()),
+                is_delayed,
             )
         )
         if found.mark and pods:

@@ -12,6 +12,7 @@ from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster, Slurm
 from penstock.base.text import list_some
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.cluster.release import Releases
+from penstock.controllers.config.delayed_template import delay
 from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
@@ -53,6 +54,8 @@ class _State:
     rejection: str = ""
     """Slurmctld's words about the declared files, while others are on their way."""
     is_adopted: bool = False
+    has_delayed: bool = False
+    """Whether a changed template waits for the files."""
 
 
 class ClusterSlurmctld:
@@ -75,6 +78,7 @@ class ClusterSlurmctld:
         """Forget the decision of the last reconcile."""
         state = self._states.of(obj)
         state.decision = state.triggered = None
+        state.has_delayed = False
 
     async def reconcile(
         self,
@@ -106,11 +110,11 @@ class ClusterSlurmctld:
         if kept is not None:
             # The original's partitions are the declared ones, in its own words.
             source = ClusterConfig(obj, self._clusters.config(obj), self._clusters, kept)
-            live = False
+            live = has_unsaved = False
         else:
             brought = await self._partitions.apply(obj, self._events)
             source = ClusterConfig(obj, brought.cluster, self._clusters)
-            live = brought.live
+            live, has_unsaved = brought.live, brought.has_unsaved
         noted = self._triggers.noted(source, worked=worked)
         if noted != obj.status.triggers:
             state.triggered = TriggerStep(noted)
@@ -120,6 +124,7 @@ class ClusterSlurmctld:
             runs=runs,
             ask=asked,
             live=live,
+            has_unsaved=has_unsaved,
             is_adopted=state.is_adopted,
             parser=self._releases.parser(obj.metadata.key),
         )
@@ -135,7 +140,12 @@ class ClusterSlurmctld:
         if not state.is_adopted:
             await self._configuration.deliver(source, self._events, view, decision, worked=worked)
         if asked and worked and not state.is_adopted:
-            state.triggered = await self._triggers.advance(source, self._events, view)
+            state.triggered = await self._triggers.advance(
+                source,
+                self._events,
+                view,
+                is_delayed=self._configuration.delays_restart(obj),
+            )
         draining = filter(None, [self._partitions.draining_finding(obj)])
         return [
             *refused,
@@ -185,6 +195,8 @@ class ClusterSlurmctld:
         if found.is_handed_over or not (may_start or found.live is not None):
             return []
         written, refused = self._releases.withhold(source, [found.apply(stays=stays)])
+        if self._configuration.delays_restart(obj):
+            written, self._states.of(obj).has_delayed = delay(written, found.live)
         for one in written:
             kept, findings = one, list[Finding]()
             if "template" in one["spec"]:
@@ -210,11 +222,14 @@ class ClusterSlurmctld:
         self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep
     ) -> list[Finding]:
         """The state of the configuration. A rejection is reported until another one is accepted."""
-        words = self._states.of(obj).rejection
+        state = self._states.of(obj)
+        words = state.rejection
         rejected = words or decision.stage in _REJECTED
         held = retained_partitions(source.inputs) if rejected else frozenset[str]()
         if not words:
-            return config_findings.findings(decision, view.candidate.data, held)
+            found = config_findings.findings(decision, view.candidate.data, held)
+            asked = state.triggered is not None and state.triggered.is_delayed
+            return config_findings.with_delay(found) if state.has_delayed or asked else found
         return config_findings.findings_beside_rejection(
             decision,
             words,

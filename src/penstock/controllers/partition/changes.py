@@ -228,7 +228,7 @@ class PartitionChanges(Generic[K, C]):
         live = live_only(old, text) and all(
             one.name in sent and sent[one.name] == one.new for one in partition_changes(old, text)
         )
-        return AppliedPartitions(found, live)
+        return AppliedPartitions(found, live, bool(sent))
 
     def findings(self, obj: K) -> list[Finding]:
         """Return the findings about rejected partitions that have no object of their own."""

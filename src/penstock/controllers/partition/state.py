@@ -29,6 +29,8 @@ class AppliedPartitions(Generic[C]):
     cluster: C
     live: bool = False
     """Whether slurmctld got all changes by REST calls and need not read its file."""
+    has_unsaved: bool = False
+    """Whether slurmctld got changes by REST calls that its file does not have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class ControllerState:
     rejection: str = ""
     """Why Slurm rejects the declared configuration, while something else is on its way."""
     triggered: TriggerStep | None = None
+    has_delayed: bool = False
+    """Whether a changed template waits for slurmctld's files."""
 
 
 class ControllerServices:

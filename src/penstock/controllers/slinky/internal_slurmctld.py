@@ -14,6 +14,7 @@ from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.cluster import release as releases
 from penstock.controllers.cluster.release import Releases
+from penstock.controllers.config.delayed_template import delay
 from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
@@ -94,6 +95,7 @@ class InternalSlurmctld:
             runs=serves,
             ask=asked,
             live=brought.live,
+            has_unsaved=brought.has_unsaved,
             is_adopted=pod.keeps_pods,
             parser=self._releases.parser(obj.metadata.key),
             other_release=bool(trial),
@@ -108,7 +110,10 @@ class InternalSlurmctld:
         monitored = await self._monitor.apply(obj, cluster, self._events)
         if asked and has_worked(obj):
             self._states.of(obj).triggered = await self._triggers.advance(
-                source, self._events, view
+                source,
+                self._events,
+                view,
+                is_delayed=self._configuration.delays_restart(obj),
             )
         settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
         of_config = [
@@ -159,6 +164,10 @@ class InternalSlurmctld:
             record = partition_record(cluster, decision.startup)
             await self._objects.apply(obj, self._events, [record])
         written, refused = self._releases.withhold(source, manifests.apply(stays=stays))
+        state = self._states.of(obj)
+        state.has_delayed = False
+        if self._configuration.delays_restart(obj):
+            written, state.has_delayed = delay(written, pod.live)
         return refused, await self._ensure(obj, written)
 
     async def _hand_over(
@@ -214,11 +223,14 @@ class InternalSlurmctld:
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> list[Finding]:
         """The state of the configuration. A rejection is reported until another one is accepted."""
-        words = self._states.of(obj).rejection
+        state = self._states.of(obj)
+        words = state.rejection
         rejected = words or decision.stage in _REJECTED
         retained = retained_partitions(cluster) if rejected else frozenset[str]()
         if not words:
-            return config_findings.findings(decision, view.candidate.data, retained)
+            found = config_findings.findings(decision, view.candidate.data, retained)
+            asked = state.triggered is not None and state.triggered.is_delayed
+            return config_findings.with_delay(found) if state.has_delayed or asked else found
         return config_findings.findings_beside_rejection(
             decision,
             words,

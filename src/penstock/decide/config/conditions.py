@@ -91,6 +91,18 @@ def findings(
             return rejected_findings(words, declared, draining, tried=True)
 
 
+def with_delay(found: list[Finding]) -> list[Finding]:
+    """Return the findings, with the remark in ConfigApplied that a restart waits."""
+    told = (
+        "slurmctld's restart waits for it, at most a minute, as jobs of partitions that the "
+        "files lack would end"
+    )
+    return [
+        replace(one, message=f"{one.message}. {told}") if one.type == APPLIED else one
+        for one in found
+    ]
+
+
 def rejected_findings(
     words: str, declared: Mapping[str, str], draining: Collection[str] = (), *, tried: bool = False
 ) -> list[Finding]:

@@ -29,6 +29,7 @@ from penstock.slurm.conf.apply_method import Force, Plan, Table, needs
 from penstock.slurm.conf.apply_method_table import TABLE
 
 Files = Mapping[str, str]
+_PARTITION = "partitionname"
 _JOINED = frozenset({"authaltparameters", "authinfo", "slurmctldparameters"})
 
 
@@ -82,6 +83,8 @@ class ConfigView:
     why: str = ""
     persistent: bool = True
     applied_live: bool = False
+    has_unsaved: bool = False
+    """Whether REST calls changed partitions since the startup configuration."""
     is_adopted: bool = False
     """Whether slurmctld's pod is as another operator made it: nobody in it can be asked."""
     down: str = ""
@@ -131,6 +134,8 @@ class ConfigStep:
     """Whether slurmctld is about to read its files, and to lose changes made by REST calls."""
     rejected: Mapping[str, str] = field(default_factory=dict[str, str])
     """Verdicts to record beside the startup files, as `ConfigView.rejected`."""
+    is_unsaved: bool = False
+    """Whether a restart or a reconfigure now would undo partitions that REST calls made."""
     needs_correction: bool = False
     """Whether STARTING cannot end with these files: somebody has to correct them."""
     recreate: str = ""
@@ -164,7 +169,22 @@ def next_step(view: ConfigView) -> ConfigStep:
         reloads=_reloads(view, found),
         rejected={} if over else view.rejected,
         recreate=_recreate(view, found),
+        is_unsaved=_is_unsaved(view, found),
     )
+
+
+def _is_unsaved(view: ConfigView, found: ConfigStep) -> bool:
+    """Return whether slurmctld has partitions whose file is still on its way to its folder.
+
+    slurmctld ends the jobs of a partition that its file lacks. One that does not serve has no
+    partitions by REST calls, and only the operator's own reconfigure container reports the files.
+    """
+    if not view.is_ready or view.is_adopted or own_marks.TRIES_CONFIG not in (view.marks or {}):
+        return False
+    if found.stage not in {Stage.TRYING, Stage.DELIVERING}:
+        return False
+    # Once the startup ConfigMap has them, only the way to the folder is left.
+    return view.has_unsaved or any(one.key.lower() == _PARTITION for one in found.plan.items)
 
 
 def _recreate(view: ConfigView, found: ConfigStep) -> str:

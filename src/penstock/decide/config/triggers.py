@@ -26,6 +26,7 @@ _BY_MARK = "restart-trigger"
 """Name of a restart that the annotation `ClusterMarks.restart` requests."""
 _FOREIGN = "the pod's reconfigure container is not Penstock's own"
 _UNKNOWN = f"only {SLURMCTLD} can be restarted: write {SLURMCTLD}, or {SLURMCTLD}@ and any text"
+_DELAYED = "waits for the changed configuration, which has partitions that slurmctld has already"
 _STATE_IN_POD = (
     "slurmctld's state is in its pod (persistence.enabled is false): all jobs would be lost. "
     "Delete the pod by hand if that is wanted"
@@ -53,6 +54,8 @@ class TriggerView:
     has_own_sidecar: bool
     is_persistent: bool
     now: str
+    is_delayed: bool = False
+    """Whether slurmctld would lose partitions if it read its files now."""
 
 
 def _uids() -> frozenset[str]:
@@ -71,6 +74,11 @@ class TriggerStep:
     def is_waiting(self) -> bool:
         """Whether a trigger is in progress."""
         return any(one.result == WAITING for one in self.status)
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether one waits until slurmctld's files have its partitions."""
+        return any(one.result == WAITING and one.message == _DELAYED for one in self.status)
 
 
 def is_pending(
@@ -139,11 +147,18 @@ def _end(state: Trigger, result: str, message: str, view: TriggerView) -> Trigge
     return msgspec.structs.replace(state, result=result, message=message, time=view.now, pods=())
 
 
+def _delayed(state: Trigger) -> Trigger:
+    return msgspec.structs.replace(state, message=_DELAYED)
+
+
 def _reconfigure(view: TriggerView, state: Trigger) -> tuple[Trigger, str]:
     if not view.has_own_sidecar:
         return _end(state, REJECTED, _FOREIGN, view), ""
     mark = mark_of(state.value)
     asked = bool(view.pods) and view.pods[0].marks.get(RECONFIGURE) == mark
+    if not asked and view.is_delayed:
+        return _delayed(state), ""
+    state = msgspec.structs.replace(state, message="")
     if view.acks is None or not asked or mark not in view.acks.reconfigured:
         return state, mark
     words = view.acks.reconfigured[mark]
@@ -157,6 +172,9 @@ def _restart(view: TriggerView, state: Trigger) -> tuple[Trigger, frozenset[str]
         return _end(state, REJECTED, _UNKNOWN, view), frozenset()
     if not view.is_persistent:
         return _end(state, REJECTED, _STATE_IN_POD, view), frozenset()
+    if view.is_delayed:
+        return _delayed(state), frozenset()
+    state = msgspec.structs.replace(state, message="")
     if not state.pods:
         if not view.pods:
             return state, frozenset()

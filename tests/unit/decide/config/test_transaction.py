@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from penstock.api.cluster.marks import CONFIG_CANDIDATE, CONFIG_HASH, CONFIG_LIVE, CONFIG_RESTART
+from penstock.api.cluster.marks import (
+    CONFIG_CANDIDATE,
+    CONFIG_HASH,
+    CONFIG_LIVE,
+    CONFIG_RESTART,
+    TRIES_CONFIG,
+)
 from penstock.api.slinky.controller import ControllerStatus
 from penstock.controllers.config.transaction import rejected_before
 from penstock.decide.config.reconfigure_log import Acknowledgements, read
@@ -620,3 +626,42 @@ def test_an_operator_that_dies_during_a_restart_leaves_all_to_its_successor(
         assert site.real == site.alias == OLD
         assert site.serves
         assert site.restarted == 2, "once for the new files, and once for those of before"
+
+
+UNSAVED = replace(
+    WORKED,
+    candidate=PARTITION,
+    marks={CONFIG_HASH: OLD.hash, TRIES_CONFIG: "1"},
+    acks=Acknowledgements(active=OLD.hash),
+    applied_live=True,
+    has_unsaved=True,
+)
+"""slurmctld has a partition by a REST call, and its file is tried."""
+
+
+def test_partitions_are_unsaved_until_slurmctlds_folder_has_their_file():
+    assert next_step(UNSAVED).is_unsaved
+    written = replace(
+        UNSAVED, startup=PARTITION, marks=dict(UNSAVED.marks or {}) | {CONFIG_HASH: PARTITION.hash}
+    )
+    written = replace(written, has_unsaved=False)
+    assert next_step(written).stage is Stage.DELIVERING
+    assert next_step(written).is_unsaved
+    found = next_step(replace(written, acks=Acknowledgements(active=PARTITION.hash)))
+    assert (found.stage, found.is_unsaved) == (Stage.EFFECTIVE, False)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        replace(UNSAVED, is_ready=False),
+        replace(UNSAVED, marks=None),
+        replace(UNSAVED, marks={CONFIG_HASH: OLD.hash}),
+        replace(UNSAVED, is_adopted=True),
+        replace(UNSAVED, candidate=NEW, has_unsaved=False, applied_live=False),
+        replace(asked(BAD, f"tried {BAD.hash} refused: no", view=UNSAVED), has_unsaved=True),
+    ],
+    ids=["does not serve", "no pod", "older pod", "adopted", "another key", "rejected"],
+)
+def test_a_restart_does_not_wait_where_no_file_is_on_its_way(view: ConfigView):
+    assert not next_step(view).is_unsaved

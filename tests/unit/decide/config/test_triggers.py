@@ -130,3 +130,38 @@ def test_what_cannot_be_done_is_refused_with_the_reason(view: TriggerView, words
     assert found.result == REJECTED
     assert words in found.message
     assert next_trigger_step(view).delete == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(RECONFIGURE, "1"), (RESTART, "slurmctld"), (RESTART_TRIGGER, "1763800000")],
+)
+def test_a_trigger_waits_for_the_files_with_slurmctlds_partitions_and_is_done_then(
+    key: str, value: str
+):
+    view = replace(VIEW, annotations={key: value}, is_delayed=True)
+    found = next_trigger_step(view)
+    assert (found.mark, found.delete, found.status[0].pods) == ("", frozenset(), ())
+    assert found.is_delayed
+    assert found.is_waiting
+    assert "waits for the changed configuration" in found.status[0].message
+    again = next_trigger_step(replace(view, done=found.status, is_delayed=False))
+    assert not again.is_delayed
+    assert again.status[0].message == ""
+    assert again.mark or again.status[0].pods == ("a",)
+
+
+def test_a_restart_that_was_recorded_waits_as_well_and_keeps_its_pods():
+    view = replace(VIEW, annotations={RESTART: "slurmctld"})
+    recorded = replace(view, done=next_trigger_step(view).status, is_delayed=True)
+    found = next_trigger_step(recorded)
+    assert (found.status[0].pods, found.delete) == (("a",), frozenset())
+    after = next_trigger_step(replace(recorded, done=found.status, is_delayed=False))
+    assert after.delete == {"a"}
+
+
+def test_a_reconfigure_that_is_in_progress_ends_with_its_answer():
+    shown = (Daemon("a", True, {RECONFIGURE: mark_of("1")}),)
+    acks = Acknowledgements(reconfigured={mark_of("1"): None})
+    view = replace(VIEW, annotations={RECONFIGURE: "1"}, pods=shown, acks=acks, is_delayed=True)
+    assert only(view).result == DONE
