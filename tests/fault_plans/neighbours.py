@@ -91,7 +91,8 @@ class Neighbour:
         """What is not as it was declared."""
         pods = [one for one in self.server.objects(PODS, SPACE) if self._is_worker(one)]
         if not self.is_declared:
-            return [f"{one['metadata']['name']} is left" for one in pods]
+            found = [self.server.find(*_found(path)) for path in self._declared()]
+            return [f"{one['metadata']['name']} is left" for one in (*found, *pods) if one]
         if any(self.server.find(*_found(path)) is None for path in self._declared()):
             return [f"{self.name} is not there"]
         found = list(self._problems())
