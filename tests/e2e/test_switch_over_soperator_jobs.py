@@ -1,0 +1,150 @@
+"""A cluster of soperator 1.23 is taken over on a real node while a job runs.
+
+D80 to D82. All objects are captured ones; `e2e_kit.soperator_cluster.CHANGES` has what differs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator
+
+import pytest
+
+from e2e_kit.api import Json, condition
+from e2e_kit.site import eventually
+from e2e_kit.soperator_cluster import SoperatorCluster, differences, give
+from penstock.controllers.runtime.apis import NEBIUS
+from penstock.local import install
+from penstock.local.components import Size
+from penstock.local.images import build_jail, build_operator
+from penstock.local.node import Node
+from penstock.local.recipes import reference
+from penstock.local.soperator import MANIFEST
+from penstock.local.target import BuiltIn, Images
+
+LONG_S = 120.0
+USER = "alice"
+WORKERS = ("worker-0", "worker-1")
+JOB = f"""#!/bin/bash
+until [ -e /home/{USER}/$1 ]; do sleep 0.2; done
+"""
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900), pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def node() -> Generator[Node]:
+    """One of its own: no operator runs there, which would take the objects over at once."""
+    with Node(f"test-jobs-{os.getpid()}") as made:
+        yield made.up(Size.NODE)
+
+
+class Used(SoperatorCluster):
+    """The cluster, its users, and the operator that takes it over."""
+
+    def __init__(self, node: Node) -> None:
+        operator = build_operator()
+        self.roles = give(node, [*build_jail().values(), *operator.values()])
+        super().__init__(node, self.roles)
+        self._target = BuiltIn(node.name)
+        self._images = Images(reference("{role}"), self.roles["operator"])
+
+    def begin(self) -> None:
+        """Have the cluster run, with a user who has files."""
+        install.apply_kinds(self._target)
+        self.prepare()
+        self.create()
+        eventually("workers are idle", lambda: self.nodes() == dict.fromkeys(WORKERS, "idle"), LONG_S)
+        self.status()
+        self.login(f"useradd --create-home --shell /bin/bash {USER}")
+        self.user("head -c 3000000 /dev/urandom >data; ln -s data link; echo x >'odd  name'")
+        self.user("mkdir -m 700 secret; touch secret/file; cat >job.sh", JOB)
+
+    def operate(self, count: int) -> None:
+        """Have Penstock run, or nobody."""
+        if count:
+            objects = install.operator(self._images, (NEBIUS,), MANIFEST)
+            install.apply(self._target, objects)
+        scale = ("-n", install.SOPERATOR, "scale", f"deployment/{install.MANAGER}")
+        self.node.kubectl(*scale, f"--replicas={count}")
+        if count:
+            install.until_running(self._target, install.MANAGER, install.SOPERATOR)
+            return
+        pods = ("-n", install.SOPERATOR, "get", "pods", "-o", "name")
+        eventually("no operator is left", lambda: not self.node.kubectl(*pods).strip())
+
+    def login(self, command: str, stdin: str = "") -> str:
+        """Output of a command of root in the jail of a login."""
+        inside = ("chroot", "/mnt/jail", "bash", "-c", command)
+        return self.kubectl("exec", "-i", "login-0", "-c", "sshd", "--", *inside, stdin=stdin)
+
+    def user(self, command: str, stdin: str = "") -> str:
+        """The same of a user."""
+        inside = ("chroot", "/mnt/jail", "su", "-", USER, "-c", command)
+        return self.kubectl("exec", "-i", "login-0", "-c", "sshd", "--", *inside, stdin=stdin)
+
+    def submit(self, end: str) -> str:
+        """A job that runs until the user has a file of this name."""
+        job = self.user(f"sbatch --parsable --mem=50 -o /dev/null job.sh {end}").strip()
+        eventually(f"job {job} runs", lambda: self.state(job) == "RUNNING", LONG_S)
+        return job
+
+    def state(self, job: str) -> str:
+        """State of a job, with its exit status once it has ended."""
+        said = self.scontrol("show", "job", job)
+        words = dict(word.split("=", 1) for word in said.split() if "=" in word)
+        state, code = words["JobState"], words["ExitCode"]
+        return state if state in ("PENDING", "RUNNING", "COMPLETING") else f"{state} {code}"
+
+    def end(self, job: str, end: str) -> None:
+        """Tell a job to end, and see that it does."""
+        self.user(f"touch {end}")
+        eventually(f"job {job} completes", lambda: self.state(job) == "COMPLETED 0:0", LONG_S)
+
+    def scontrol(self, *words: str) -> str:
+        """Output of scontrol beside slurmctld."""
+        return self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", "scontrol", *words)
+
+    def nodes(self) -> dict[str, str]:
+        """States of Slurm nodes by name."""
+        command = ("sinfo", "-h", "-N", "-p", "main", "-o", "%N %t")
+        said = self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", *command)
+        return dict(line.split()[:2] for line in said.splitlines())
+
+    def get(self) -> Json:
+        """The SlurmCluster."""
+        return json.loads(self.kubectl("get", "slurmcluster", self.name, "-o", "json"))
+
+    def reason(self, type_: str) -> str:
+        """Status and reason of a condition."""
+        found = condition(self.get(), type_)
+        return f"{found.get('status')} {found.get('reason')}"
+
+
+@pytest.fixture(scope="module")
+def cluster(node: Node) -> Used:
+    made = Used(node)
+    made.begin()
+    return made
+
+
+def test_a_cluster_of_soperator_is_taken_over_under_a_job(
+    cluster: Used, figure: Callable[[str], None]
+) -> None:
+    """D80, D81: no pod restarts, the job completes, and all files of the jail are byte-equal."""
+    job = cluster.submit("first")
+    pods, files = cluster.pods(), cluster.jail()
+    figure(f"{len(pods)} pods run, {len(files)} files are in the jail")
+    cluster.operate(1)
+    eventually("pods are adopted", lambda: cluster.reason("PodsAdopted") == "True PodsAsTheyWere", LONG_S)
+    eventually(
+        "workers belong to the SlurmCluster",
+        lambda: all(cluster.owner(one) == {"SlurmCluster"} for one in WORKERS),
+        LONG_S,
+    )
+    eventually("it is available", lambda: cluster.get()["status"]["phase"] == "Available", LONG_S)
+    assert cluster.state(job) == "RUNNING"
+    assert list(differences(files, cluster.jail())) == []
+    cluster.end(job, "first")
+    assert cluster.pods() == pods
