@@ -31,6 +31,7 @@ CHANGES = {
     "StatefulSets": "of apps/v1, as OpenKruise is absent; the test sets InPlaceUpdateReady",
     "procMount": "left out: Kubernetes rejects Unmasked without a user namespace since 1.33",
     "requests": "at most LIMITS, also as resources of the SlurmCluster: one machine runs all",
+    "volumes": "two of one PVC are one: the kubelet waits without end for the second one",
     "customSlurmConfig": "SLURM_LINES, also in custom_slurm.conf: cgroups of version 1, no PMIx",
     "customCgroupConfig": "CGROUP_LINES, also in cgroup.conf: cgroups of version 1",
     "Secrets": "values are made up: they were taken out of the capture",
@@ -196,17 +197,16 @@ class SoperatorCluster:
         for one in objects:
             by_manager.setdefault(manager(one), []).append(one)
         for name, every in by_manager.items():
-            lives = self._create([self.made(one) for one in every], name)
-            for one, live in zip(every, lives, strict=True):
-                self.left.is_now(one, live)
+            uids = self._create([self.made(one) for one in every], name)
+            for one, uid in zip(every, uids, strict=True):
+                self.left.is_now(one, {"metadata": {"uid": uid}})
 
-    def _create(self, objects: list[Json], name: str) -> list[Json]:
+    def _create(self, objects: list[Json], name: str) -> list[str]:
+        """The uids of the objects."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        said = self.node.kubectl(
-            "create", f"--field-manager={name}", "-f", "-", "-o", "json", stdin=text
-        )
-        found = json.loads(said)
-        return found["items"] if found["kind"] == "List" else [found]
+        told = ("-o", "jsonpath={.metadata.uid}{'\\n'}")
+        said = self.node.kubectl("create", f"--field-manager={name}", "-f", "-", *told, stdin=text)
+        return said.split()
 
     def _priorities(self) -> list[Json]:
         text = json.dumps(self.left.objects)
@@ -262,6 +262,7 @@ class SoperatorCluster:
             strategy = {"type": "RollingUpdate"}
             spec = {k: v for k, v in one["spec"].items() if k != "volumeClaimUpdateStrategy"}
             spec["updateStrategy"] = strategy
+            spec["template"] = {**spec["template"], "spec": _with_one_volume(spec["template"]["spec"])}
             return {**one, "apiVersion": "apps/v1", "spec": spec}
         if name == "slurm-exporter" and one["kind"] == "Deployment":
             return {**one, "spec": {**one["spec"], "replicas": 0}}
@@ -298,6 +299,28 @@ class SoperatorCluster:
         found = _IMAGE.fullmatch(text)
         role = STANDS_FOR.get(found[1]) if found else None
         return self._roles[role] if role else text
+
+
+def _with_one_volume(pod: Json) -> Json:
+    """A pod with one volume for each PVC, which all mounts have."""
+    first: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for one in pod["volumes"]:
+        claim = one.get("persistentVolumeClaim", {}).get("claimName")
+        if claim and first.setdefault(claim, one["name"]) != one["name"]:
+            others[one["name"]] = first[claim]
+    volumes = [one for one in pod["volumes"] if one["name"] not in others]
+    containers = [
+        {
+            **one,
+            "volumeMounts": [
+                {**mount, "name": others.get(mount["name"], mount["name"])}
+                for mount in one["volumeMounts"]
+            ],
+        }
+        for one in pod["containers"]
+    ]
+    return {**pod, "volumes": volumes, "containers": containers}
 
 
 def _limited(amounts: Json) -> Json:
