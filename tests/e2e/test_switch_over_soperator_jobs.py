@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Generator
 
 import pytest
 
 from e2e_kit.api import Json, condition
 from e2e_kit.site import eventually
-from e2e_kit.soperator_cluster import SoperatorCluster, differences, give
+from e2e_kit.soperator_cluster import SLURM_LINES, SoperatorCluster, differences, give
 from penstock.controllers.runtime.apis import NEBIUS
 from penstock.local import install
 from penstock.local.components import Size
@@ -55,7 +56,9 @@ class Used(SoperatorCluster):
         install.apply_kinds(self._target)
         self.prepare()
         self.create()
-        eventually("workers are idle", lambda: self.nodes() == dict.fromkeys(WORKERS, "idle"), LONG_S)
+        eventually(
+            "workers are idle", lambda: self.nodes() == dict.fromkeys(WORKERS, "idle"), LONG_S
+        )
         self.status()
         self.login(f"useradd --create-home --shell /bin/bash {USER}")
         self.user("head -c 3000000 /dev/urandom >data; ln -s data link; echo x >'odd  name'")
@@ -102,6 +105,11 @@ class Used(SoperatorCluster):
         self.user(f"touch {end}")
         eventually(f"job {job} completes", lambda: self.state(job) == "COMPLETED 0:0", LONG_S)
 
+    def recorded(self, job: str) -> None:
+        """See that slurmdbd has the record of a job that completed."""
+        command = f"sacct -X -n -P -j {job} -o State"
+        eventually(f"{job} is recorded", lambda: self.login(command) == "COMPLETED\n", LONG_S)
+
     def scontrol(self, *words: str) -> str:
         """Output of scontrol beside slurmctld."""
         return self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", "scontrol", *words)
@@ -137,7 +145,9 @@ def test_a_cluster_of_soperator_is_taken_over_under_a_job(
     pods, files = cluster.pods(), cluster.jail()
     figure(f"{len(pods)} pods run, {len(files)} files are in the jail")
     cluster.operate(1)
-    eventually("pods are adopted", lambda: cluster.reason("PodsAdopted") == "True PodsAsTheyWere", LONG_S)
+    eventually(
+        "pods are adopted", lambda: cluster.reason("PodsAdopted") == "True PodsAsTheyWere", LONG_S
+    )
     eventually(
         "workers belong to the SlurmCluster",
         lambda: all(cluster.owner(one) == {"SlurmCluster"} for one in WORKERS),
@@ -147,4 +157,42 @@ def test_a_cluster_of_soperator_is_taken_over_under_a_job(
     assert cluster.state(job) == "RUNNING"
     assert list(differences(files, cluster.jail())) == []
     cluster.end(job, "first")
+    cluster.recorded(job)
     assert cluster.pods() == pods
+    assert cluster.owner("controller-0") == cluster.owner("login-0") == {"StatefulSet"}
+    told = cluster.user("srun --mem=50 -N2 -l hostname").splitlines()
+    assert sorted(told) == ["0: worker-0", "1: worker-1"]
+
+
+def test_all_goes_on_without_an_operator(cluster: Used) -> None:
+    """D81: what the way back begins with."""
+    pods = cluster.pods()
+    cluster.operate(0)
+    job = cluster.submit("second")
+    cluster.end(job, "second")
+    assert cluster.pods() == pods
+    cluster.operate(1)
+
+
+def test_the_first_change_replaces_slurmctld_alone_under_a_job(
+    cluster: Used, figure: Callable[[str], None]
+) -> None:
+    """D82: a partition, and Penstock's image of slurmctld, which goes on as root."""
+    job, pods = cluster.submit("third"), cluster.pods()
+    lines = f"{SLURM_LINES}PartitionName=added Nodes=ALL\n"
+    image = {"slurmctld": {"image": cluster.roles["jail-slurmctld"]}}
+    spec = {"customSlurmConfig": lines, "slurmNodes": {"controller": image}}
+    began = time.monotonic()
+    body = json.dumps({"spec": spec})
+    cluster.kubectl("patch", "slurmcluster", cluster.name, "--type=merge", "-p", body)
+    added = "PartitionName=added"
+    eventually("it is applied", lambda: added in cluster.scontrol("show", "partition"), LONG_S)
+    figure(f"a partition and another image of slurmctld: {time.monotonic() - began:.1f} s")
+    assert cluster.state(job) == "RUNNING"
+    cluster.end(job, "third")
+    cluster.recorded(job)
+    told = cluster.user("srun --mem=50 -N2 -p added -l hostname").splitlines()
+    assert sorted(told) == ["0: worker-0", "1: worker-1"]
+    replaced = {name for name, one in cluster.pods().items() if pods.get(name) != one}
+    assert {name.split("-")[0] for name in replaced} == {"controller", "sconfigcontroller"}
+    eventually("it is applied", lambda: cluster.reason("ConfigApplied").startswith("True"), LONG_S)

@@ -262,7 +262,10 @@ class SoperatorCluster:
             strategy = {"type": "RollingUpdate"}
             spec = {k: v for k, v in one["spec"].items() if k != "volumeClaimUpdateStrategy"}
             spec["updateStrategy"] = strategy
-            spec["template"] = {**spec["template"], "spec": _with_one_volume(spec["template"]["spec"])}
+            spec["template"] = {
+                **spec["template"],
+                "spec": _with_one_volume(spec["template"]["spec"]),
+            }
             return {**one, "apiVersion": "apps/v1", "spec": spec}
         if name == "slurm-exporter" and one["kind"] == "Deployment":
             return {**one, "spec": {**one["spec"], "replicas": 0}}
@@ -270,7 +273,9 @@ class SoperatorCluster:
 
     def _slurmdbd_conf(self) -> str:
         node: Json = self.left.of("SlurmCluster")[0]["spec"]["slurmNodes"]["accounting"]
-        declared = "".join(f"{k[0].upper()}{k[1:]}={v}\n" for k, v in node["slurmdbdConfig"].items())
+        declared = "".join(
+            f"{k[0].upper()}{k[1:]}={v}\n" for k, v in node["slurmdbdConfig"].items()
+        )
         secret = self.left.find("Secret", "mariadb-password")["data"]["password"]
         return (
             "AuthType=auth/munge\nSlurmUser=root\nLogFile=/dev/null\nPidFile=/var/run/slurmdbd.pid\n"
