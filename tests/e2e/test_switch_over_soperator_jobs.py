@@ -101,7 +101,7 @@ class Used(SoperatorCluster):
         return state if state in ("PENDING", "RUNNING", "COMPLETING") else f"{state} {code}"
 
     def end(self, job: str, end: str) -> None:
-        """Tell a job to end, and see that it does."""
+        """Let a job end, and wait for its completion."""
         self.user(f"touch {end}")
         eventually(f"job {job} completes", lambda: self.state(job) == "COMPLETED 0:0", LONG_S)
 
@@ -135,6 +135,11 @@ def cluster(node: Node) -> Used:
     made = Used(node)
     made.begin()
     return made
+
+
+def test_nothing_of_the_cluster_is_penstocks_before(cluster: Used) -> None:
+    """Each object has the names, labels, owners and field manager of the capture."""
+    assert list(cluster.foreign()) == []
 
 
 def test_a_cluster_of_soperator_is_taken_over_under_a_job(

@@ -186,6 +186,23 @@ class SoperatorCluster:
         root = Layout(self.node.name).volumes / Path(path).name
         return {str(one.relative_to(root)): _file(one) for one in root.rglob("*")}
 
+    def foreign(self) -> Iterator[str]:
+        """Objects whose metadata is not that of the capture."""
+        for one in (one for one in self.left.objects if one["kind"] not in _UNSERVED):
+            made, meta = self.made(one), one["metadata"]
+            group, _, version = made["apiVersion"].rpartition("/")
+            kind = f"{one['kind']}.{version}.{group}" if group else one["kind"]
+            shown = ("-o", "json", "--show-managed-fields")
+            live = json.loads(self.kubectl("get", kind, meta["name"], *shown))["metadata"]
+            managers = {
+                entry["manager"] for entry in live["managedFields"] if "subresource" not in entry
+            }
+            owners = [[o["kind"], o["name"]] for o in live.get("ownerReferences", ())]
+            theirs = [[o["kind"], o["name"]] for o in meta.get("ownerReferences", ())]
+            own = managers - {"kube-controller-manager"} == {manager(one)}
+            if not own or owners != theirs or live.get("labels") != made["metadata"].get("labels"):
+                yield f"{one['kind']} {meta['name']}"
+
     def made(self, one: Json) -> Json:
         """An object as it is created."""
         fresh = self.left.fresh(one)
@@ -349,6 +366,24 @@ def _file(path: Path) -> File:
     else:
         content = ""
     return File(status.st_mode, (status.st_uid, status.st_gid), content)
+
+
+def changed_fields(captured: Any, made: Any, path: str = "") -> Iterator[str]:
+    """Paths of fields that differ between a captured object and one that is created."""
+    if isinstance(captured, dict) and isinstance(made, dict):
+        one, other = cast("Json", captured), cast("Json", made)
+        for key in sorted(one.keys() | other.keys()):
+            yield from changed_fields(
+                one.get(key), other.get(key), f"{path}.{key}" if path else key
+            )
+    elif isinstance(captured, list) and isinstance(made, list):
+        items, others = cast("list[Any]", captured), cast("list[Any]", made)
+        if len(items) != len(others):
+            yield path
+        for item, other in zip(items, others, strict=False):
+            yield from changed_fields(item, other, path)
+    elif captured != made:
+        yield path
 
 
 def differences(before: Mapping[str, File], after: Mapping[str, File]) -> Iterator[str]:
