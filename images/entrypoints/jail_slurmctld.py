@@ -1,4 +1,4 @@
-"""Entry point of the jail-slurmctld image: slurmctld as the user slurm.
+"""Entry point of the jail-slurmctld image: slurmctld as slurm, or as PENSTOCK_SLURM_USER.
 
 slurmctld takes its options from SLURMCTLD_OPTIONS and the container's arguments. Arguments that
 begin with no option are a command in its place, which gets the same user, once the jail is filled
@@ -16,7 +16,8 @@ import jail
 from options import words
 from supervise import Program, supervise
 
-USER = "slurm"
+USER = os.environ.get("PENSTOCK_SLURM_USER") or "slurm"
+"""SlurmUser of slurm.conf."""
 SPOOL = Path("/var/spool/slurmctld")
 KEY = Path("/mnt/rest-jwt-key/rest_jwt.key")
 """The key of auth/jwt, in the mount of its Secret."""

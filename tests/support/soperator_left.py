@@ -123,7 +123,8 @@ def _filled(one: Json) -> Json:
     """With values for what was taken out."""
     given: dict[str, str] = one.get("data") or {}
     if one["kind"] == "Secret":
-        return {**one, "data": {key: _secret(one["metadata"]["name"], key) for key in given}}
+        name = one["metadata"]["name"]
+        return {**one, "data": {key: _secret(name, key, size) for key, size in given.items()}}
     if one["kind"] == "ConfigMap":
         data = {
             key: f"#!/bin/sh\n# {key}\n" if value.startswith("<script") else value
@@ -133,5 +134,7 @@ def _filled(one: Json) -> Json:
     return one
 
 
-def _secret(name: str, key: str) -> str:
-    return base64.b64encode(f"{name}-{key}".encode()).decode()
+def _secret(name: str, key: str, size: str) -> str:
+    """A value of as many bytes as the original's, which the file has as `<n bytes>`."""
+    count = int(size.strip("<>").split()[0])
+    return base64.b64encode((f"{name}-{key}-" * count)[:count].encode()).decode()

@@ -129,19 +129,19 @@ def build_jail() -> dict[str, ImageArchive]:
 
 
 def key_of(role: str) -> str:
-    """A digest of all that decides what is in a Slurm image."""
+    """A digest of all that decides what is in an image of Slurm or of a SlurmCluster."""
     return _recipe(role).key(buildah.BASE_KEY)
 
 
 def stored(store: buildah.Store, role: str) -> str:
-    """The name of a Slurm image in the store, built there if need be: to build others on it."""
-    keys = {recipe.role: recipe.key(buildah.BASE_KEY) for recipe in SLURM_RECIPES}
+    """The name of such an image in the store, built there if need be: to build others on it."""
+    keys = {one.role: one.key(buildah.BASE_KEY) for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
     _build_from_below(store, _recipe(role), keys)
     return _exact(role, keys)
 
 
 def _recipe(role: str) -> Recipe:
-    return next(recipe for recipe in SLURM_RECIPES if recipe.role == role)
+    return next(one for one in (*SLURM_RECIPES, *JAIL_RECIPES) if one.role == role)
 
 
 def _build_children(
@@ -160,9 +160,10 @@ def _build_children(
 
 
 def _build_from_below(store: buildah.Store, recipe: Recipe, keys: Mapping[str, str]) -> None:
-    """Build an image and those below it, of the latest release."""
-    if recipe.parent is not None:
-        _build_from_below(store, recipe.parent, keys)
+    """Build an image and those that it is built from, of the latest release."""
+    for one in (recipe.parent, *(other for _, other in recipe.also)):
+        if one is not None:
+            _build_from_below(store, one, keys)
     _build(store, recipe, IMAGES, keys)
 
 

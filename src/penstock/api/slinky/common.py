@@ -67,7 +67,7 @@ SlurmKeyRef = Annotated[
 MungeKeyRef = Annotated[
     SecretKeySelector | None,
     about(
-        "Secret with the key of a munge cluster (munge.key, 32 to 1024 bytes). Messages are then "
+        "Secret with the key of a munge cluster (munge.key, 32 bytes or more). Messages are then "
         "signed by auth/munge in place of auth/slurm.",
         ATOMIC_MAP,
     ),

@@ -19,6 +19,7 @@ from penstock.model.worker_set import WorkerSet
 from penstock.render.config.content import content_hash
 from penstock.render.nebius.config.files import files
 from penstock.render.nebius.config.inputs import ConfigInputs
+from penstock.render.nebius.config.keys import ROOT, slurm_user
 from penstock.render.nebius.config.slurm_conf import slurmdbd_in
 from penstock.render.nebius.inputs import ClusterInputs, Images
 from penstock.slurm import versions
@@ -53,6 +54,7 @@ class NebiusClusters:
             node_sets=self.node_sets(cluster),
             cluster_domain=self._cluster_domain,
             slurmdbd=self.slurmdbd(cluster),
+            runs_as_root=slurm_user(self.kept_files(cluster)) == ROOT,
             scaled_down=self.is_resting(cluster) and not self.worker_pods(cluster),
             has_user_namespaces=self.has_user_namespaces(),
         )

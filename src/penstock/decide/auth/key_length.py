@@ -9,15 +9,17 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.slurm.auth.key_rotation import SHORTEST
 
 MUNGE_SHORTEST: Final = 32
-MUNGE_LONGEST: Final = 1024
-"""Bytes of a key of munged. Source: munged(8), --key-file."""
+"""Bytes of a key of munged, which has no upper limit: those of soperator have 1026.
+
+Source: munged 0.5.18, whose message names no other limit.
+"""
 
 
 def munge_key_problem(path: str, ref: SecretKeySelector, size: int) -> Finding | None:
     """Why munged rejects a key of that many bytes; `path` is the field that names it, if any."""
-    if MUNGE_SHORTEST <= size <= MUNGE_LONGEST:
+    if size >= MUNGE_SHORTEST:
         return None
-    return _unusable(path, ref, size, f"munge takes {MUNGE_SHORTEST} to {MUNGE_LONGEST}")
+    return _unusable(path, ref, size, f"munge takes {MUNGE_SHORTEST} or more")
 
 
 def slurm_key_problem(path: str, ref: SecretKeySelector, size: int) -> Finding | None:

@@ -32,6 +32,8 @@ class ClusterInputs:
     """Whether the daemons and logins have no pods: maintenance, once the workers are gone."""
     slurmdbd: str = ""
     """Host and port of the slurmdbd in slurm.conf in force; empty without one."""
+    runs_as_root: bool = False
+    """Whether slurmctld runs as root, as that of the original: SlurmUser of slurm.conf in force."""
     has_user_namespaces: bool = True
     """Whether pods may have a user namespace of their own on the Kubernetes nodes."""
 

@@ -1,4 +1,5 @@
-# Runs the script in $1 with the configuration of the jail, as slurm.
+# Runs the script in $1 with the configuration of the jail, as slurm, or as root where that is
+# PENSTOCK_SLURM_USER.
 #
 # An image may lack the link from /etc/slurm, and the users of the jail. It may also have no user
 # slurm at all: then SlurmUser is root, and the script runs as root. A trial start of slurmctld needs
@@ -22,7 +23,7 @@ if [ "$(id -u)" = 0 ]; then
     done
   fi
   user=root
-  ! id -u slurm >/dev/null 2>&1 || user=slurm
+  [ "${PENSTOCK_SLURM_USER:-}" = root ] || ! id -u slurm >/dev/null 2>&1 || user=slurm
   install -o "$user" -m 400 "$JWT_KEY" "$TRIAL_JWT_KEY"
   if [ "$user" = slurm ]; then
     chown slurm: /run/reconfigure

@@ -10,19 +10,19 @@ from penstock.decide.auth.key_length import munge_key_problem, slurm_key_problem
 REF = SecretKeySelector(name="site", key="site.key")
 
 
-@pytest.mark.parametrize("size", [32, 1024])
-def test_munge_takes_keys_of_32_to_1024_bytes(size: int) -> None:
+@pytest.mark.parametrize("size", [32, 1026])
+def test_munge_takes_keys_of_32_bytes_and_those_of_soperator(size: int) -> None:
     assert munge_key_problem("", REF, size) is None
 
 
-@pytest.mark.parametrize("size", [0, 31, 1025])
+@pytest.mark.parametrize("size", [0, 31])
 def test_another_munge_key_is_named_with_its_length(size: int) -> None:
     found = munge_key_problem("spec.mungeKeyRef: ", REF, size)
     assert found is not None
     assert (found.ok, found.reason) == (False, "KeyUnusable")
     assert found.message == (
-        f"spec.mungeKeyRef: key site.key of Secret site has {size} bytes, and munge takes 32 to "
-        "1024: put another key there"
+        f"spec.mungeKeyRef: key site.key of Secret site has {size} bytes, and munge takes 32 or "
+        "more: put another key there"
     )
 
 

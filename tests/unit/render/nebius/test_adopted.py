@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from penstock.render.nebius.config.files import files
 from penstock.render.nebius.config.static_nodes import lost_nodes
 from penstock.render.nebius.worker.adopted_pod import adoption_patch
 from penstock.simulation.kubelet.pod_manifests import pod_of
+from penstock.slurm.conf.document import Document
+from penstock.slurm.conf.includes import resolved
 from support import nebius
 from support.nebius_clusters import CURRENT, OLDER, SHAPES, Rendered, rendered
 from support.soperator_left import NAMES, WORKERS, SoperatorObjects
@@ -143,6 +146,29 @@ def test_nodes_that_only_the_originals_files_name_are_at_stake(
     ours = files((older if shape == OLDER else current)())
     names = ("worker-cpu-1", "worker-eph-0", "worker-1", "worker-cpu-2")
     assert lost_nodes(theirs, ours, names) == lost
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_slurmctld_stays_root_where_it_is_in_the_files_in_force(
+    shape: str, current: Any, older: Any
+) -> None:
+    """D82: each slurmd of the original would reject another user."""
+    left, found = cluster(shape)
+    before = left.find("ConfigMap", f"{NAMES[shape]}-slurm-configs")["data"]
+    config = (older if shape == OLDER else current)()
+    assert Document.parse(resolved(files(config))).get("SlurmUser") == "slurm"
+    for _ in range(2):
+        before = files(replace(config, published=before))
+        assert Document.parse(resolved(before)).get("SlurmUser") == "root"
+    for one in (found.inputs, replace(found.inputs, runs_as_root=True)):
+        spec = slurmctld.stateful_set(one)["spec"]["template"]["spec"]
+        users = [
+            variable["value"]
+            for container in (*spec["initContainers"], *spec["containers"])
+            for variable in container.get("env", ())
+            if variable["name"] == "PENSTOCK_SLURM_USER"
+        ]
+        assert users == ["root", "root"] * one.runs_as_root
 
 
 def test_a_host_list_that_nobody_can_read_names_no_node() -> None:

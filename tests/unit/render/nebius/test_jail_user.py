@@ -26,6 +26,7 @@ def run(
     users: str = "slurm",
     later: str = "",
     found: str = "",
+    user: str = "",
 ) -> list[str]:
     """The commands that run. The image has `users`, and `later` as well with the jail's files."""
     programs = {name: f'echo "{name} $*"' for name in PRINTS}
@@ -45,7 +46,11 @@ case " $known " in *" $2 "*) echo 401 ;; *) exit 1 ;; esac"""
         (folder / name).symlink_to(shutil.which(name) or name)
     command = ["/bin/bash", "-c", script("jail_user"), "reconfigure", "true"]
     done = subprocess.run(
-        command, env={"PATH": str(folder), **KEYS}, capture_output=True, text=True, check=True
+        command,
+        env={"PATH": str(folder), "PENSTOCK_SLURM_USER": user, **KEYS},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.splitlines()
 
@@ -61,6 +66,11 @@ AS_ROOT = [AS_SLURM[0].replace("slurm", "root"), "bash -c true"]
 def test_our_image_runs_the_script_as_slurm(tmp_path: Path):
     lines = run(tmp_path, link="/mnt/jail/etc/slurm")
     assert lines == AS_SLURM
+
+
+def test_the_script_runs_as_root_where_slurmctld_does(tmp_path: Path):
+    """D82."""
+    assert run(tmp_path, link="/mnt/jail/etc/slurm", user="root") == AS_ROOT
 
 
 def test_an_image_without_the_link_gets_it(tmp_path: Path):

@@ -129,7 +129,11 @@ def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
         security=capabilities(SYS_ADMIN),
         # Five minutes: the state of a large cluster takes its time to load.
         probes={"startupProbe": tcp_probe("slurmctld", periodSeconds=1, failureThreshold=300)},
-        env=[*jail_variables(cluster.spec), *auth.variables(cluster.spec)],
+        env=[
+            *jail_variables(cluster.spec),
+            *auth.variables(cluster.spec),
+            *_user_variables(cluster),
+        ],
         mounts=vol.with_mounts(
             [
                 vol.mount(names.CONTROLLER_SPOOL, _SPOOL_PATH),
@@ -142,6 +146,11 @@ def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
             mounts,
         ),
     )
+
+
+def _user_variables(cluster: ClusterInputs) -> list[Json]:
+    """The user of slurmctld, if it is another one than the image's."""
+    return [variable("PENSTOCK_SLURM_USER", "root")] if cluster.runs_as_root else []
 
 
 def _reconfigure(cluster: ClusterInputs) -> Json:
@@ -164,6 +173,7 @@ def _reconfigure(cluster: ClusterInputs) -> Json:
             variable("SLURM_STATE", _STATE_PATH),
             variable("JWT_KEY", f"{_KEY_PATH}/{names.JWT_KEY}"),
             variable("TRIAL_JWT_KEY", f"{_SPOOL_PATH}/{JWT_KEY_FILE}"),
+            *_user_variables(cluster),
         ],
         "restartPolicy": "Always",
         "terminationMessagePolicy": "FallbackToLogsOnError",

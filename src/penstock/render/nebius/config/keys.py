@@ -5,6 +5,7 @@ Source: slurm.conf(5).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from penstock.api.nebius import names
@@ -12,9 +13,12 @@ from penstock.api.nebius.version_defaults import VersionedValues, versioned_valu
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.lines import given, pair
 from penstock.render.nebius.config.node_lines import has_gpus
+from penstock.slurm.conf.document import Document
+from penstock.slurm.conf.includes import resolved
 from penstock.slurm.daemons import SLURMDBD_PORT
 from penstock.slurm.versions import METRICS_SINCE
 
+ROOT: Final = "root"
 STATE_FOLDER: Final = "/var/spool/slurmctld"
 REQUIRED: Final = {
     "AuthAltTypes": "auth/jwt",
@@ -106,9 +110,18 @@ def daemons(inputs: ConfigInputs, slurmd_port: int | None) -> list[str]:
         ("SlurmdPidFile", "/var/run/slurmd.pid"),
         ("SlurmdPort", slurmd_port),
         ("SlurmdSpoolDir", "/var/spool/slurmd"),
-        ("SlurmUser", "slurm"),
+        ("SlurmUser", slurm_user(inputs.published)),
         ("StateSaveLocation", STATE_FOLDER),
     )
+
+
+def slurm_user(published: Mapping[str, str]) -> str:
+    """SlurmUser of the next files: root if it is root in the files in force, as in the original's.
+
+    Each slurmd, and the original's slurmdbd, reject another user until they read other files, and
+    slurmctld would lose their nodes with all jobs. They accept root in any case.
+    """
+    return ROOT if Document.parse(resolved(published)).get("SlurmUser") == ROOT else "slurm"
 
 
 def has_metrics(inputs: ConfigInputs) -> bool:
