@@ -87,6 +87,7 @@ class WorkerSet:
     `selector` are the labels that select its pods.
     `chart_labels` are those of its chart's release that the pods are to have.
     `last` is the status as last written.
+    `own_features` are features that some of its nodes have beside those in `parameters`.
     """
 
     api_version: str
@@ -112,6 +113,7 @@ class WorkerSet:
     images: ImageSources
     chart_labels: Mapping[str, str]
     last: WorkerSetStatus
+    own_features: frozenset[str] = frozenset()
 
     def owns_as(self, owner: OwnerReference) -> bool:
         """Whether an owner is of the declaring object's kind: this object or a namesake."""

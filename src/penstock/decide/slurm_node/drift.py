@@ -1,7 +1,8 @@
 """Drift of Slurm nodes: features and weight that somebody changed in Slurm.
 
-The desired values are those last written (`decide.slurm_node.parameters`). Features of other owners
-are no drift: those by which nodes belong to a Partition, and those of Kubernetes nodes.
+The desired values are those last written (`decide.slurm_node.parameters`). Other features are no
+drift: those by which nodes belong to a Partition, those of Kubernetes nodes, and those that a
+worker set gives some of its nodes only.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def drift(
     registered, with an update on its way, or of a pod with another template.
     """
     declared = parameters.wanted(workers)
-    wanted = (_own(declared.features), declared.weight)
+    wanted = (_compared(workers, declared.features), declared.weight)
     alike: dict[tuple[tuple[str, ...], int], bool] = {}
     found: dict[str, tuple[Difference, ...]] = {}
     compared: set[str] = set()
@@ -58,12 +59,13 @@ def drift(
         shown = (node.features, node.weight)
         same = alike.get(shown)
         if same is None:
-            same = alike[shown] = (_own(node.features), node.weight) == wanted
+            live = _compared(workers, node.features)
+            same = alike[shown] = (live, node.weight) == wanted
         if same:
             compared.add(node.name)
         elif _settled(workers, pod, node, confs):
             compared.add(node.name)
-            found[node.name] = _differences(node, *wanted)
+            found[node.name] = _differences(workers, node, *wanted)
     return NodeDrift(found, frozenset(compared))
 
 
@@ -83,7 +85,7 @@ def describe_drift(found: Found) -> str:
 def desired_parameters(workers: WorkerSet, node: Node) -> parameters.NodeParameters:
     """Return the parameters that revert a node's drift; features of other owners stay."""
     declared = parameters.wanted(workers)
-    others = frozenset(one for one in node.features if one.startswith(_OTHERS))
+    others = frozenset(node.features) - _compared(workers, node.features)
     return replace(declared, features=declared.features | others)
 
 
@@ -116,13 +118,16 @@ def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str])
     return ours and parameters.change(workers, pod, node, record.live, confs) is None
 
 
-def _own(features: Iterable[str]) -> frozenset[str]:
-    return frozenset(one for one in features if not one.startswith(_OTHERS))
+def _compared(workers: WorkerSet, features: Iterable[str]) -> frozenset[str]:
+    own = frozenset(one for one in features if not one.startswith(_OTHERS))
+    return own - workers.own_features
 
 
-def _differences(node: Node, features: frozenset[str], weight: int) -> tuple[Difference, ...]:
+def _differences(
+    workers: WorkerSet, node: Node, features: frozenset[str], weight: int
+) -> tuple[Difference, ...]:
     found: list[Difference] = []
-    if (live := _own(node.features)) != features:
+    if (live := _compared(workers, node.features)) != features:
         found.append(Difference(FEATURES, ",".join(sorted(live)), ",".join(sorted(features))))
     if node.weight != weight:
         found.append(Difference(WEIGHT, str(node.weight), str(weight)))

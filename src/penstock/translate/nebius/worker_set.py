@@ -156,6 +156,7 @@ def cluster_workers(cluster: SlurmCluster, prefix: str = "") -> WorkerSet | None
             conditions=status.conditions,
             template_of=versions(meta),
         ),
+        own_features=frozenset(one.name for one in cluster.spec.worker_features),
     )
 
 
@@ -219,6 +220,7 @@ def _worker_set(
     slurmd: str,
     munge: str,
     last: WorkerSetStatus,
+    own_features: frozenset[str] = frozenset(),
 ) -> WorkerSet:
     """A worker set of this API, with what is the same for both kinds.
 
@@ -257,6 +259,7 @@ def _worker_set(
         images=ImageSources(meta.namespace, {}, images, is_from_chart(meta.labels)),
         chart_labels={},
         last=last,
+        own_features=own_features,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed import node_comment
 from penstock.decide.slurm_node.drift import (
@@ -80,6 +82,16 @@ def test_a_weight_that_slurmctld_forgot_is_no_drift() -> None:
 def test_put_back_leaves_features_of_others() -> None:
     found = desired_parameters(worker_set(declared()), seen(0, "mine", "penstock/part", weight=9))
     assert found == NodeParameters(frozenset({"compute", "fast", "penstock/part"}), 2)
+
+
+def test_features_that_a_set_gives_some_of_its_nodes_are_no_drift_and_stay() -> None:
+    workers = replace(worker_set(declared()), own_features=frozenset({"big"}))
+    nodes = {"compute-0": seen(0, "fast", "big"), "compute-1": seen(1, "fast")}
+    confs = {"new": declared().spec.extra_conf}
+    found = drift(workers, [pod(0), pod(1)], nodes, confs)
+    assert found == NodeDrift({}, frozenset(nodes))
+    reverted = desired_parameters(workers, seen(0, "mine", "big"))
+    assert reverted.features == {"compute", "fast", "big"}
 
 
 def test_what_all_nodes_show_is_declared_and_the_rest_of_the_text_stays() -> None:

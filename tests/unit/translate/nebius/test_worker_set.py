@@ -56,6 +56,11 @@ def of_cluster(**changes: Any) -> WorkerSet:
     return found
 
 
+def test_features_of_single_workers_are_known_beside_those_of_all():
+    feature = {"name": "big", "hostlistExpr": "worker-[0-1]"}
+    assert of_cluster(**{"spec.workerFeatures": [feature]}).own_features == {"big"}
+
+
 def test_workers_of_the_older_shape_are_the_set_worker_of_the_cluster():
     found = of_cluster()
     assert (found.kind, found.cluster, found.replicas) == ("SlurmCluster", "correct-cpu-cluster", 2)
