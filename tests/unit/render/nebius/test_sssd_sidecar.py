@@ -23,9 +23,9 @@ trap 'echo end >>"$SSSD_ROOT/starts"; exit 0' TERM
 echo "$*" >>"$SSSD_ROOT/options"
 echo $$ >"$SSSD_ROOT/pid"
 stat -c %a "$3" >"$SSSD_ROOT/mode"
-echo start >>"$SSSD_ROOT/starts"
 cat "$3" >>"$SSSD_ROOT/history"
 cp "$3" "$SSSD_ROOT/seen.new" && mv "$SSSD_ROOT/seen.new" "$SSSD_ROOT/seen"
+echo start >>"$SSSD_ROOT/starts"
 ! grep -q wrong "$3" || exit 4
 [ ! -e "$SSSD_ROOT/say" ] || cat "$SSSD_ROOT/say" >&2
 while :; do /bin/sleep 0.05; done
