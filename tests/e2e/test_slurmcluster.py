@@ -158,6 +158,7 @@ def test_a_new_worker_needs_no_set_up_for_the_jail(cluster: SlurmClusterSite) ->
     found = job(cluster, "worker-2", "marker; cat results; id -un", "alice")
     assert found.split() == ["marked", "data", "alice"]
     # Idle workers go before a busy one, whatever their ordinals: the job must be seen to be over.
+    cluster.until_idle(3)
     eventually("no job is left", lambda: cluster.get()["status"]["workers"]["idle"] == 3, 30)
     cluster.patch({"slurmNodes": {"worker": {"size": 1}}})
     eventually("they are gone", lambda: cluster.nodes() == {"worker-0": "idle"}, 120)
