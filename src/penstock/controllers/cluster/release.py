@@ -12,6 +12,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.controllers.config.delayed_template import with_template_of
 from penstock.controllers.config.source import ConfigSource, ConfigStatus
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.runtime.reconciler import Context
@@ -93,13 +94,8 @@ class Releases:
         if images(template["spec"]).get("slurmctld") == source.image():
             # The image was set in another way: slurmctld reports whether it accepts its state.
             return manifests, []
-        held = [
-            {**one, "spec": {**one["spec"], "template": template}}
-            if one["kind"] == "StatefulSet" and "template" in one["spec"]
-            else one
-            for one in manifests
-        ]
-        return held, release.findings(why, running=True)
+        kept = [with_template_of(one, raw) for one in manifests]
+        return kept, release.findings(why, running=True)
 
     def learn(self, source: ConfigSource, pod: Pod | None, *, serves: bool) -> None:
         """Note what a pod shows whose template is that of its StatefulSet."""

@@ -18,10 +18,21 @@ def delay(manifests: list[Json], live: Json | None) -> tuple[list[Json], bool]:
     return found, any(one is not other for one, other in zip(found, manifests, strict=True))
 
 
+def with_template_of(manifest: Json, live: Json) -> Json:
+    """Return the manifest of a StatefulSet with the pod template of `live`, any other as it is."""
+    if not _has_template(manifest):
+        return manifest
+    return {**manifest, "spec": {**manifest["spec"], "template": live["spec"]["template"]}}
+
+
+def _has_template(manifest: Json) -> bool:
+    return manifest["kind"] == "StatefulSet" and "template" in manifest["spec"]
+
+
 def _kept(manifest: Json, live: Json) -> Json:
-    if manifest["kind"] != "StatefulSet" or "template" not in manifest["spec"]:
+    if not _has_template(manifest):
         return manifest
     differs = field_differences(manifest, live, FIELD_MANAGER)
     if not any(path.startswith("spec.template") for path in differs):
         return manifest
-    return {**manifest, "spec": {**manifest["spec"], "template": live["spec"]["template"]}}
+    return with_template_of(manifest, live)

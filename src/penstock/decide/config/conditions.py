@@ -93,12 +93,12 @@ def findings(
 
 def with_delay(found: list[Finding]) -> list[Finding]:
     """Return the findings, with the remark in ConfigApplied that a restart waits."""
-    told = (
+    words = (
         "slurmctld's restart waits for it, at most a minute, as jobs of partitions that the "
         "files lack would end"
     )
     return [
-        replace(one, message=f"{one.message}. {told}") if one.type == APPLIED else one
+        replace(one, message=f"{one.message}. {words}") if one.type == APPLIED else one
         for one in found
     ]
 
