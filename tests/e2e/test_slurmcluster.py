@@ -100,16 +100,10 @@ def cluster(site: Site) -> Generator[SlurmClusterSite]:
         made.down()
 
 
-def jail(cluster: SlurmClusterSite, script: str, user: str = "root") -> str:
-    """Output of a shell script in the jail, on the login."""
-    words = shlex.join(["su", "-", user, "-c", script])
-    return cluster.run("login-0", "sshd", f"chroot /mnt/jail {words}").strip()
-
-
 def job(cluster: SlurmClusterSite, node: str, script: str, user: str = "root") -> str:
     """Output of a shell script as a job on a node."""
     words = shlex.join(["srun", "-Q", *SMALL.split(), "-w", node, "sh", "-c", script])
-    return jail(cluster, words, user)
+    return cluster.session(words, user)
 
 
 def memory_mib(cluster: SlurmClusterSite, pod: str) -> int:
@@ -141,11 +135,11 @@ def test_the_example_comes_up_and_runs_jobs_in_the_jail(
 
 def test_a_package_a_user_and_a_file_are_seen_everywhere_at_once(cluster: SlurmClusterSite) -> None:
     """S094: made on a worker, on the login and in a job; nothing is started again."""
-    jail(cluster, "useradd -m -s /bin/bash alice; useradd -m -s /bin/bash bob")
+    cluster.session("useradd -m -s /bin/bash alice; useradd -m -s /bin/bash bob")
     job(cluster, "worker-0", PACKAGE)
     job(cluster, "worker-1", "echo data >results", "alice")
     seen = "marker; cat results; id -un"
-    assert jail(cluster, seen, "alice").split() == ["marked", "data", "alice"]
+    assert cluster.session(seen, "alice").split() == ["marked", "data", "alice"]
     for node in WORKERS:
         assert job(cluster, node, seen, "alice").split() == ["marked", "data", "alice"]
     assert [starts(cluster, pod) for pod in (*WORKERS, "login-0", "controller-0")] == [0] * 4
@@ -176,7 +170,7 @@ def test_devices_processes_and_temporary_files_are_the_nodes_own(cluster: SlurmC
         assert {"/dev", "/proc", "/run", "/tmp"} <= set(mount_points(cluster, node))
         assert "slurmd" not in job(cluster, node, "cat /proc/[0-9]*/comm").split()
     for name in ("/dev/shm", "/run", "/tmp"):
-        assert "whose" not in jail(cluster, f"ls {name}").split()
+        assert "whose" not in cluster.session(f"ls {name}").split()
 
 
 def test_packages_of_users_cannot_break_what_comes_from_the_image(
@@ -231,7 +225,7 @@ def test_sub_mounts_are_each_nodes_own_in_jobs_and_sessions(cluster: SlurmCluste
         job(cluster, node, f"for d in local fast; do echo {node} >/mnt/$d/whose; done")
     for node in WORKERS:
         assert job(cluster, node, "cat /mnt/local/whose /mnt/fast/whose").split() == [node] * 2
-    assert jail(cluster, "ls /mnt/local /mnt/fast | grep whose; stat -fc %T /mnt/fast") == "tmpfs"
+    assert cluster.session("ls /mnt/local /mnt/fast | grep whose; stat -fc %T /mnt/fast") == "tmpfs"
     points = mount_points(cluster, "worker-0")
     assert points.count("/") == 1
     assert {"/mnt/local", "/mnt/fast"} <= set(points)
@@ -279,7 +273,7 @@ def test_the_spool_has_state_and_scripts_over_a_restart_of_the_container(
     """S103."""
     script = "until test -e /root/over; do sleep 0.2; done"
     wrap = f"sbatch --parsable {SMALL} -w worker-0 -o /dev/null --wrap '{script}'"
-    number = jail(cluster, wrap)
+    number = cluster.session(wrap)
     path = f"/var/spool/slurmd/job{int(number):05}/slurm_script"
     seen = ("worker-0", "slurmd", f"cat {path} 2>/dev/null || true")
     eventually("its script is there", lambda: script in cluster.run(*seen), 30)
@@ -292,7 +286,7 @@ def test_the_spool_has_state_and_scripts_over_a_restart_of_the_container(
     again = cluster.run("worker-0", "slurmd", "ls -i /var/spool/slurmd").split()
     assert "cred_state" in again
     assert listed[listed.index("mine") - 1] == again[again.index("mine") - 1]
-    jail(cluster, f"touch /root/over; scancel {number}")
+    cluster.session(f"touch /root/over; scancel {number}")
     cluster.until_idle(2)
 
 
@@ -308,21 +302,21 @@ def test_two_jobs_at_once_have_a_folder_each(cluster: SlurmClusterSite) -> None:
     # A Kubernetes node of two cores runs two of them.
     for user, node in (("alice", "worker-0"), ("alice", "worker-0"), ("bob", "worker-1")):
         words = f"sbatch --parsable {SMALL} -w {node} -o /job/out --wrap '{script}'"
-        numbers[jail(cluster, words, user)] = user
+        numbers[cluster.session(words, user)] = user
     running = "squeue -h -t RUNNING -o %A"
-    eventually("all run", lambda: set(jail(cluster, running).split()) == set(numbers), 30)
-    jail(cluster, "touch /opt/both")
-    eventually("they end", lambda: not jail(cluster, "squeue -h -o %A"), 60)
+    eventually("all run", lambda: set(cluster.session(running).split()) == set(numbers), 30)
+    cluster.session("touch /opt/both")
+    eventually("they end", lambda: not cluster.session("squeue -h -o %A"), 60)
     assert len(numbers) == 3
     for number, user in numbers.items():
         folder = f"/jobs/{number}"
-        assert jail(cluster, f"ls {folder}", user).split() == ["mine", "out"]
-        assert jail(cluster, f"cat {folder}/out", user).split()[-1] == number
-        assert jail(cluster, f"stat -c '%U %a' {folder}") == f"{user} 700"
+        assert cluster.session(f"ls {folder}", user).split() == ["mine", "out"]
+        assert cluster.session(f"cat {folder}/out", user).split()[-1] == number
+        assert cluster.session(f"stat -c '%U %a' {folder}") == f"{user} 700"
         other = "bob" if user == "alice" else "alice"
-        assert "Permission denied" in jail(cluster, f"ls {folder} 2>&1 || true", other)
-    assert jail(cluster, "ls -A /job") == ""
-    jail(cluster, "rm /opt/both")
+        assert "Permission denied" in cluster.session(f"ls {folder} 2>&1 || true", other)
+    assert cluster.session("ls -A /job") == ""
+    cluster.session("rm /opt/both")
 
 
 @pytest.mark.parametrize("command", ["srun", "salloc", "salloc srun", "sbatch"])
@@ -338,9 +332,9 @@ def test_every_kind_of_step_has_the_jobs_folder(cluster: SlurmClusterSite, comma
     else:
         first, *rest = command.split()
         given = f"{first} -Q {words} {' '.join(rest)} sh -c '{text}'"
-    jail(cluster, given, "alice")
-    newest = jail(cluster, "ls -t /jobs | head -n1")
-    found = set(jail(cluster, f"ls /jobs/{newest}").split())
+    cluster.session(given, "alice")
+    newest = cluster.session("ls -t /jobs | head -n1")
+    found = set(cluster.session(f"ls /jobs/{newest}").split())
     assert f"{newest}-0" in found or f"{newest}-" in found, found
     if "-N2" in words:
         assert f"{newest}-1" in found
@@ -348,12 +342,12 @@ def test_every_kind_of_step_has_the_jobs_folder(cluster: SlurmClusterSite, comma
 
 def test_what_a_user_plants_ends_the_step_with_the_reason(cluster: SlurmClusterSite) -> None:
     """S105: the next job's folder is a link; the message names the call and the path."""
-    last = max(map(int, jail(cluster, "ls /jobs").split()))
-    jail(cluster, f"for n in $(seq {last + 1} {last + 30}); do ln -s /etc /jobs/$n; done")
-    said = jail(cluster, f"srun -Q {SMALL} true 2>&1 || true", "alice")
+    last = max(map(int, cluster.session("ls /jobs").split()))
+    cluster.session(f"for n in $(seq {last + 1} {last + 30}); do ln -s /etc /jobs/$n; done")
+    said = cluster.session(f"srun -Q {SMALL} true 2>&1 || true", "alice")
     assert re.search(r"openat2\(/mnt/jail\.jobs/jail/jobs/\d+\): Too many levels", said), said
-    assert jail(cluster, "ls -d /etc/mine 2>&1 || true").endswith("No such file or directory")
-    jail(cluster, "find /jobs -type l -delete")
+    assert cluster.session("ls -d /etc/mine 2>&1 || true").endswith("No such file or directory")
+    cluster.session("find /jobs -type l -delete")
     cluster.until_idle(2)
 
 

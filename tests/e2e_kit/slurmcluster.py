@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -101,6 +102,11 @@ class SlurmClusterSite:
     def run(self, pod: str, container: str, script: str) -> str:
         """Output of a shell command in a container."""
         return self.kubectl("exec", pod, "-c", container, "--", "sh", "-c", script)
+
+    def session(self, script: str, user: str = "root") -> str:
+        """Output of a shell script in a user's session in the jail, on the login."""
+        words = shlex.join(["su", "-", user, "-c", script])
+        return self.run("login-0", "sshd", f"chroot /mnt/jail {words}").strip()
 
     def scontrol(self, *words: str) -> str:
         """Output of scontrol beside slurmctld."""
