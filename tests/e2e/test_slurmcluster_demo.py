@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from docs_kit.blocks import blocks_of
+from docs_kit.run import run_blocks
+from docs_kit.shells import on_cluster
 from e2e_kit.api import Json, ready
 from e2e_kit.left import left_of
 from e2e_kit.site import eventually
@@ -121,6 +124,15 @@ def test_a_user_of_the_jail_gets_the_output_of_a_job_where_it_was_submitted(show
     with login(shown.target, ssh_key(), demo.NAMESPACE, demo.LOGIN, demo.USER) as ssh:
         assert ssh.command[-3:] == ["-p", "30022", f"soperator@{shown.target.node.address}"]
         assert "job_1.out" in ssh("pwd; ls").split()
+
+
+PAGES = blocks_of("slurmcluster")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_of_a_page_print_what_it_shows(shown: Demo, page: str) -> None:
+    with login(shown.target, ssh_key(), demo.NAMESPACE, demo.LOGIN, demo.USER) as ssh:
+        run_blocks(PAGES[page], on_cluster(shown.target.env, ssh.command))
 
 
 def test_each_container_is_found_on_the_kubernetes_node_of_its_pod(shown: Demo) -> None:
