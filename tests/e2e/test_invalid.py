@@ -1,6 +1,6 @@
 """What a user sees of each mistake, and that putting it right is enough.
 
-The table in docs/troubleshooting.md holds these very words. `PENSTOCK_WRITE_DOCS=1` writes it anew;
+The table in docs/platform/mistakes.md holds these very words. `PENSTOCK_WRITE_DOCS=1` writes it anew;
 otherwise the test compares what does not change from one machine to the next.
 """
 
@@ -23,7 +23,7 @@ from e2e_kit.api import Json, condition, ready, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
 
-PAGE = Path(__file__).parents[2] / "docs/troubleshooting.md"
+PAGE = Path(__file__).parents[2] / "docs/platform/mistakes.md"
 BEGIN, END = "<!-- table: written by tests/e2e/test_invalid.py -->\n", "<!-- end of table -->\n"
 HEAD = "| What you did | What you see | What to do |\n| --- | --- | --- |\n"
 SECONDS = 120.0

@@ -2,7 +2,7 @@
 
 Scenarios S001, S003, S005. The registries are real ones, in pods of an otherwise empty node:
 whatever runs there came out of them. `PENSTOCK_WRITE_DOCS=1` writes what the commands print into
-docs/install.md.
+docs/platform/install.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAME = "registry.example.com"
 """The registry of the pages."""
 PATH = "team/penstock"
 SPACE = "registries"
-PAGE = "docs/install.md"
+PAGE = "docs/platform/install.md"
 TAGS = {
     __version__: ("operator",),
     f"26.05-{__version__}": ("slurmctld", "slurmd", "slurmrestd", "login"),
