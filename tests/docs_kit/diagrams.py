@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/pictures from data: `cd tests && python -m docs_kit.diagrams` writes them.
+"""Draws docs/pictures from data: `cd tests && python -m docs_kit.diagrams` writes them.
 
 Boxes have a place on a grid of pixels; arrows go from side to side. Each picture has colours for a
 light and a dark page, and its own background, so that it is legible on either.
@@ -273,7 +273,8 @@ PICTURES = {
                 400,
                 200,
                 80,
-                "rejected\nConfigValid is False and\nquotes slurmctld; jobs go on\nwith the active files",
+                "rejected\nConfigValid is False and\n"
+                "quotes slurmctld; jobs go on\nwith the active files",
                 "bad",
             ),
             "startup": Box(270, 400, 200, 50, "ConfigMap startup", "store"),
@@ -341,7 +342,8 @@ PICTURES = {
                 440,
                 640,
                 96,
-                "shared volume\n/usr, /opt, /home, /root, /var, accounts in /etc: writable for root of the jail\n"
+                "shared volume\n"
+                "/usr, /opt, /home, /root, /var, accounts in /etc: writable for root of the jail\n"
                 "a package that one job installs is on every worker and login at once\n"
                 "filled once by the Job populate-jail",
                 "store",

@@ -1,6 +1,6 @@
 """What a user sees of each mistake, and that putting it right is enough.
 
-The table in docs/platform/mistakes.md holds these very words. `PENSTOCK_WRITE_DOCS=1` writes it anew;
+The table in docs/platform/mistakes.md holds these very words. `PENSTOCK_WRITE_DOCS=1` writes it;
 otherwise the test compares what does not change from one machine to the next.
 """
 
