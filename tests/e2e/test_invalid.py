@@ -106,7 +106,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
             "A Controller whose `slurmKeyRef` has no `key`",
             manifests.of("Controller", "slurm", slurmKeyRef={"name": "keys"}),
             "spec.slurmKeyRef.key: Required value",
-            "Say which key of the Secret, such as `slurm.key`.",
+            "Name the key of the Secret, such as `slurm.key`.",
         ),
         (
             "A Controller with a misspelt field",
@@ -235,7 +235,7 @@ def test_slurmctlds_words_are_reported_when_it_rejects_its_first_configuration(
     found = stalled(cluster, "Controller", "PodsFailing", "BogusKey")
     assert "container slurmctld" in found
     page.add(
-        "A Controller with a line in `extraConf` that slurmctld refuses, at its first start",
+        "A Controller with a line in `extraConf` that slurmctld rejects, at its first start",
         f"PodsFailing: {found}",
         "Correct `spec.extraConf`: slurmctld starts again at once.",
     )
