@@ -61,6 +61,9 @@ def _add_navigation(app: Any, name: str, source: list[str]) -> None:
         source[0] += navigation(source[0])
     elif name.startswith("images/"):
         source[0] = f"---\norphan: true\n---\n{source[0]}"
+    elif name == "docs/reference/conditions":
+        # It links each reason to its runbook.
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n../runbooks/*\n```\n"
     elif name.endswith("/index"):
         # A folder of generated pages lists them itself.
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n*\n```\n"
