@@ -1,7 +1,7 @@
 """Sphinx's settings for the site of this repository's Markdown pages.
 
-The source folder is the top of the repository, so that links between pages and to files work on
-the site as they do in the repository. docs/index.md lists the pages: the navigation is read from it.
+The source folder is the top of the repository, so that links between pages and to files work on the
+site as they do in the repository. docs/index.md lists the pages: the navigation is read from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ copyright = "The Penstock authors, Apache-2.0"  # noqa: A001 - the name of Sphin
 version = release = __version__
 
 root_doc = INDEX
-include_patterns = ["docs/**", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SCOPE.md"]
+include_patterns = ["docs/**", "*.md", "images/**/README.md"]
 exclude_patterns = ["docs/site/**"]
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
@@ -59,6 +59,14 @@ def navigation(index: str) -> str:
 def _add_navigation(app: Any, name: str, source: list[str]) -> None:
     if name == INDEX:
         source[0] += navigation(source[0])
+    elif name.startswith("images/"):
+        source[0] = f"---\norphan: true\n---\n{source[0]}"
+    elif name == "docs/reference/conditions":
+        # It links each reason to its runbook.
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n../runbooks/*\n```\n"
+    elif name.endswith("/index"):
+        # A folder of generated pages lists them itself.
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n*\n```\n"
 
 
 def setup(app: Any) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from difflib import unified_diff
 
-from docs_kit.blocks import ROOT, Block, Command
+from docs_kit.blocks import ROOT, Block, Command, read_blocks
 from docs_kit.masks import masked, matches
 
 Execute = Callable[[Block, str], str]
@@ -20,33 +20,32 @@ SETTLED_S = 90.0
 PAUSE_S = 0.5
 
 
-def run_blocks(blocks: Iterable[Block], execute: Execute) -> None:
+def run_blocks(blocks: Sequence[Block], execute: Execute) -> None:
     """Run all blocks of one page in order. Raises AssertionError with the first difference."""
-    written: list[tuple[Command, list[str]]] = []
-    page = ""
     write = bool(os.environ.get("PENSTOCK_WRITE_DOCS"))
+    outputs: list[list[str]] = []
     for block in blocks:
-        page = block.page
         for command in block.commands:
             printed = _run(block, command, execute, write=write)
-            if write and command.shown and block.options.get("output") != "any":
-                written.append((command, printed))
+            if not command.shown:
                 continue
-            if command.shown and block.options.get("output") != "any":
+            outputs.append(printed)
+            if not write and block.options.get("output") != "any":
                 _compare(block, command, printed)
-    if written:
-        path = ROOT / page
-        path.write_text(rewritten(path.read_text(), written))
+    if write and blocks:
+        path = ROOT / blocks[0].page
+        path.write_text(rewritten(path.read_text(), blocks[0].site, outputs))
 
 
-def rewritten(text: str, outputs: Iterable[tuple[Command, list[str]]]) -> str:
-    """Return a page with other outputs below its commands. An output with `...` stays."""
+def rewritten(text: str, site: str, outputs: Sequence[list[str]]) -> str:
+    """Return a page with other outputs below the commands of a site. One with `...` stays."""
     lines = text.splitlines()
-    for command, printed in sorted(outputs, key=lambda one: -one[0].line):
-        if "..." in command.output:
-            continue
-        begin = command.line + command.text.count("\n")
-        lines[begin : begin + len(command.output)] = printed
+    blocks = [one for one in read_blocks("page", text) if one.site == site]
+    commands = [one for block in blocks for one in block.commands if one.shown]
+    for command, printed in reversed(list(zip(commands, outputs, strict=True))):
+        if "..." not in command.output:
+            begin = command.line + command.text.count("\n")
+            lines[begin : begin + len(command.output)] = printed
     return "\n".join(lines) + "\n"
 
 

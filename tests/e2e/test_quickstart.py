@@ -145,6 +145,21 @@ def test_commands_of_a_page_print_what_it_shows(page: str, cluster: Cluster, ssh
     run_blocks(PAGES[page], on_cluster(cluster.site.node.env, ssh.command))
 
 
+def test_the_example_of_partitions_adds_a_worker_and_two_partitions(
+    site: Site, cluster: Cluster, ssh: Ssh
+) -> None:
+    objects = install.documents("examples/partitions.yaml")
+    site.apply(*objects)
+    cluster.until_idle(*WORKERS, "large-0")
+    for partition in ("long", "urgent"):
+        cluster.kubectl("wait", "--for=condition=Ready", f"partition/{partition}", "--timeout=60s")
+    assert cluster.run("sinfo", "-h", "-p", "long", "-o", "%D %l").split() == ["3", "14-00:00:00"]
+    assert ssh("srun --quiet -p urgent --constraint=large hostname").strip() == "large-0"
+    for one in reversed(objects):
+        cluster.kubectl("delete", one["kind"], one["metadata"]["name"], "--timeout=120s")
+    cluster.until_idle(*WORKERS)
+
+
 def test_nothing_was_restarted(cluster: Cluster) -> None:
     assert {name: restarts(pod) for name, pod in cluster.pods("").items() if restarts(pod)} == {}
 

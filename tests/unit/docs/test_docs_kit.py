@@ -101,8 +101,7 @@ def test_lines_may_come_in_any_order_where_the_block_permits_it() -> None:
 
 
 def test_output_is_rewritten_below_its_command() -> None:
-    first = read_blocks("a.md", PAGE)[0]
-    other = rewritten(PAGE, [(first.commands[0], ["x", "y", "z"]), (first.commands[1], [])])
+    other = rewritten(PAGE, "quickstart", [["x", "y", "z"], []])
     again = read_blocks("a.md", other)[0]
     assert [one.output for one in again.commands] == [("x", "y", "z"), ()]
     assert other.count("$ ") == PAGE.count("$ ")
