@@ -11,6 +11,7 @@ MASKS = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+(:\d+)?\b"), "IP"),
     (re.compile(r"(?<=-)[0-9a-f]{6,10}-[bcdf-hj-np-tv-z2-9]{5}\b"), "POD"),
+    (re.compile(r"(?<=-)[bcdf-hj-np-tv-z2-9]{5}\b"), "POD"),
     (re.compile(r"\b(\d+-)?\d{1,2}:\d\d(:\d\d)?\b"), "AGE"),
     (re.compile(r"\b\d+(\.\d+)? ?(s|ms|seconds)\b"), "AGE"),
     (

@@ -64,6 +64,7 @@ def test_a_block_without_a_command_is_rejected() -> None:
     ("one", "other"),
     [
         ("slurm-restapi-7b9f8c6d4-x2k9q 1/1 Running", "slurm-restapi-85d7fdf9bc-bmv4h 1/1 Running"),
+        ("a-populate-jail-vn75p Completed", "a-populate-jail-x4k2z Completed"),
         ("Thu 2026-11-26T17:18:24Z", "Thu 2025-01-02T03:04:05Z"),
         ("10.96.0.1:6443 is up", "10.178.130.7:6820 is up"),
         ("Submitted batch job 3", "Submitted batch job 41"),
