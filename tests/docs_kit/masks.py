@@ -18,7 +18,7 @@ MASKS = (
         re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?(\d+s)\b|\b\d+d(\d+h)?\b|\b\d+h(\d+m)?\b|\b\d+m\b"),
         "AGE",
     ),
-    (re.compile(r"(?i)\b(job|JobId=|slurm-|hello-|job_)( ?)\d+"), r"\1\2N"),
+    (re.compile(r"(?i)\b(job|JobId=|slurm-|hello-|job_)(:? ?)\d+"), r"\1\2N"),
     (re.compile(r"(?<=:)\d{5}(?=/TCP)"), "PORT"),
 )
 COLUMNS = {

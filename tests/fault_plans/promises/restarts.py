@@ -1,7 +1,7 @@
 """The promise that no daemon is restarted for nothing.
 
 StatefulSets and Deployments make their pods anew when their template changes, so each change of a
-template must have a cause. What may restart whom: docs/keys.md and docs/accounting.md.
+template must have a cause. What may restart whom: docs/admin/keys.md and docs/admin/accounting.md.
 """
 
 from __future__ import annotations
