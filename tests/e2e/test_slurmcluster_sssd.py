@@ -28,6 +28,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster-nodesets.yaml"
 ALICE, PHYSICS, NIGHT = 20001, 20000, 20002
 PASSWORD = "alices-password"
 SECRET, CERTIFICATES = "company-sssd", "company-ca"
+CERTIFICATE = "/mnt/ldapCA/ca.crt"
 NAMED = {"sssdConfSecretRefName": SECRET, "sssdLdapCAConfigMapRefName": CERTIFICATES}
 HAS_SOCKETS = "test -S /var/lib/sss/pipes/nss && test -S /var/lib/sss/pipes/pam"
 PROBE = {"exec": {"command": ["/bin/sh", "-c", HAS_SOCKETS]}, "periodSeconds": 10}
@@ -115,7 +116,7 @@ class Place:
 
 def conf(more: str = "") -> str:
     """sssd.conf, with more options of the domain."""
-    return openldap.sssd_conf(certificate="/mnt/ldapCA/ca.crt") + more
+    return openldap.sssd_conf(certificate=CERTIFICATE) + more
 
 
 def secret(text: str) -> Json:
@@ -307,11 +308,23 @@ def test_a_changed_secret_reaches_sssd_and_restarts_no_pod(
     assert (place.uids(), place.restarts()) == (before, {0})
 
 
-def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers(
-    place: Place,
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (
+            openldap.sssd_conf("wrong", certificate=CERTIFICATE),
+            "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)",
+        ),
+        (
+            openldap.sssd_conf(base="dc=wrong,dc=org", certificate=CERTIFICATE),
+            "Search result: No such object(32), no errmsg set, base: [dc=wrong,dc=org]",
+        ),
+    ],
+)
+def test_a_password_or_search_base_that_is_wrong_is_reported_until_it_is_corrected(
+    place: Place, wrong: str, words: str
 ) -> None:
-    """S056."""
-    wrong = openldap.sssd_conf("wrong", certificate="/mnt/ldapCA/ca.crt")
+    """S056: in sssd's words."""
     place.put(wrong)
     failing = "DirectoryFailing"
 
@@ -320,7 +333,6 @@ def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers
         place.cluster.run("cpu-login-0", "sshd", f"id eve{time.time_ns()} 2>/dev/null || true")
         return condition(place.cluster.get(), failing)
 
-    words = "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)"
     eventually("it is reported", lambda: words in shown().get("message", ""), LONG_S)
     assert place.cluster.status(failing) == "True"
     place.site.until_event(place.cluster.namespace, words, "SssdFails")
