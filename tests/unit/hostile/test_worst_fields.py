@@ -17,7 +17,13 @@ from penstock.api import crd
 from penstock.api.admission import RelatedObjects
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.nebius.group import GROUPS
-from penstock.api.nebius.size_rules import LONGEST_TEXT, MOST_ITEMS, MOST_LEVELS
+from penstock.api.nebius.size_rules import (
+    LONGEST_LINES,
+    LONGEST_TEXT,
+    MOST_BYTES,
+    MOST_ITEMS,
+    MOST_LEVELS,
+)
 from penstock.api.registry import REGISTRY, rules_of, unsupported_fields
 from support import nebius
 
@@ -171,9 +177,19 @@ def test_a_key_and_a_nested_value_at_their_worst_size_are_rejected_at_their_fiel
     assert spent < MOST_S
 
 
+def test_many_large_texts_are_rejected_by_their_sum() -> None:
+    """Each of them is of a size that is allowed."""
+    lines = ["#" * LONGEST_TEXT] * 4
+    path = ("spec", "partitionConfiguration", "rawConfig")
+    found, spent = rejected(made("SlurmCluster", path, lines))
+    assert found["spec"].endswith(f"bytes in all: write at most {MOST_BYTES}")
+    assert spent < MOST_S
+
+
 def test_texts_and_lists_of_the_largest_size_are_no_problem_of_size() -> None:
     """The bounds themselves are allowed."""
     text = made("NodeSet", ("spec", "priorityClass"), "a" * LONGEST_TEXT)
-    lines = made("SlurmCluster", ("spec", "customSlurmConfig"), "#\n" * LONGEST_TEXT)
+    text_lines = "#" * LONGEST_LINES
+    lines = made("SlurmCluster", ("spec", "customSlurmConfig"), text_lines)
     items = made("NodeSet", ("spec", "nodeConfig", "features"), ["a"] * MOST_ITEMS)
     assert [REGISTRY.problems(one) for one in (text, lines, items)] == [[], [], []]

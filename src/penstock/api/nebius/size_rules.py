@@ -17,8 +17,11 @@ from penstock.api.admission import Problem
 LONGEST_TEXT: Final = 2**17
 """Characters of a text. Source: MAX_ARG_STRLEN of the kernel, more than which no program can be
 given as an argument or a variable."""
-LONGEST_LINES: Final = 2**19
-"""Characters of a text that is a file of its own: a ConfigMap with all files has twice as many."""
+LONGEST_LINES: Final = 2**18
+"""Characters of a text that is a file of its own."""
+MOST_BYTES: Final = 3 * 2**17
+"""Bytes of a spec as JSON. All files of a cluster are in one ConfigMap, which takes 2**20, and each
+reconcile reads them several times."""
 MOST_ITEMS: Final = 4096
 """Items of a list, or keys of a mapping."""
 MOST_LEVELS: Final = 64
@@ -32,7 +35,10 @@ _Item = tuple[str, Any, int]
 
 def size_problems(spec: msgspec.Struct) -> Iterator[Problem]:
     """Parts of a spec that are too large. Linear, without recursion."""
-    yield from islice(_too_large(spec), _MOST_PROBLEMS)
+    found = list(islice(_too_large(spec), _MOST_PROBLEMS))
+    if not found and (count := len(msgspec.json.encode(spec))) > MOST_BYTES:
+        found.append(Problem("spec", f"has {count} bytes in all: write at most {MOST_BYTES}"))
+    yield from found
 
 
 def _too_large(spec: msgspec.Struct) -> Iterator[Problem]:
