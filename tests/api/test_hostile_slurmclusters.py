@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from declarations.properties import put
+from e2e_kit.api import condition
 from penstock.api.kubernetes.kinds import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
@@ -96,7 +97,7 @@ class Place:
     async def ready(self, kind: str, name: str) -> tuple[str, str]:
         """Reason and message of Ready."""
         found: list[Json] = (await self.read(kind, name)).get("status", {}).get("conditions", [])
-        ready: Json = next((one for one in found if one["type"] == "Ready"), {})
+        ready = condition({"status": {"conditions": found}}, "Ready")
         return ready.get("reason", ""), ready.get("message", "")
 
     async def until(self, kind: str, name: str, words: str) -> str:
