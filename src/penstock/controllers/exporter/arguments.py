@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from penstock.base import duration
-from penstock.controllers.jailed_config.arguments import Address
-from penstock.controllers.runtime.arguments import LEVELS
+from penstock.controllers.runtime.arguments import LEVELS, Address, address
 
 _PREFIX: Final = "SLURM_EXPORTER_"
 _LONG: Final = re.compile(r"(?:(?P<y>\d+)y)?(?:(?P<w>\d+)w)?(?:(?P<d>\d+)d)?")
@@ -76,7 +75,7 @@ def parse(
         add(name, "false", help_, **more)
 
     seconds: dict[str, Any] = {"type": _seconds, "metavar": "DURATION"}
-    where: dict[str, Any] = {"type": _address, "metavar": "[HOST]:PORT"}
+    where: dict[str, Any] = {"type": address, "metavar": "[HOST]:PORT"}
     add("--cluster-name", "", "name of the cluster; required")
     add("--cluster-namespace", "soperator", "namespace of the SlurmCluster")
     add("--slurm-api-server", "http://localhost:6820", "its slurmrestd", metavar="URL")
@@ -131,11 +130,6 @@ def _switch(text: str) -> bool:
     return found
 
 
-def _address(text: str) -> Address:
-    host, _, port = text.rpartition(":")
-    return Address(host.strip("[]") or None, int(port))
-
-
 def _seconds(text: str) -> float:
     """Seconds of a duration of Go or of Prometheus, which has days, weeks and years too."""
     long = _LONG.match(text)
@@ -147,4 +141,4 @@ def _seconds(text: str) -> float:
     return found
 
 
-_address.__name__, _seconds.__name__, _switch.__name__ = "address", "duration", "true or false"
+_seconds.__name__, _switch.__name__ = "duration", "true or false"

@@ -72,7 +72,7 @@ class ConfigMapState:
 
 
 class FileState:
-    """A file of this machine."""
+    """A local file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -100,7 +100,7 @@ class FileState:
 
 
 async def load(state: SavedState, clock: Clock) -> Saved | None:
-    """What was saved last; waits for the API server, as a save would replace what is there.
+    """What was saved last; waits for the API server, as a save would replace it.
 
     Raises OSError of a file.
     """

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from penstock.controllers.exporter.collection import Collection
 from penstock.controllers.exporter.exposition import CONTENT_TYPE
-from penstock.controllers.jailed_config.arguments import Address
+from penstock.controllers.runtime.arguments import Address
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ RETRY_S = 30.0
 @dataclass(slots=True)
 class _State:
     requeue_s: float | None = None
-    is_refused: bool = False
+    is_incomplete: bool = False
 
 
 class ClusterExporter:
@@ -51,14 +51,14 @@ class ClusterExporter:
         A new Deployment waits until the cluster `may_start`.
         """
         state = self._states.of(obj)
-        state.requeue_s, state.is_refused = None, False
+        state.requeue_s, state.is_incomplete = None, False
         try:
             await self._apply(obj, cluster, report, may_start=may_start)
             await self._monitors(obj, cluster)
         except NotLeaderError:
             raise
         except KubeError as error:
-            state.requeue_s, state.is_refused = RETRY_S, True
+            state.requeue_s, state.is_incomplete = RETRY_S, True
             message = f"Metrics of the cluster are not complete: {error}"
             ok = False if isinstance(error, REFUSED) else None
             return [Finding(ok, "NotWritten", message, type=MONITORED, excluded_from_ready=True)]
@@ -70,7 +70,7 @@ class ClusterExporter:
 
     def outdated(self, obj: SlurmCluster) -> frozenset[str]:
         """The condition, once all is written."""
-        return frozenset() if self._states.of(obj).is_refused else frozenset({MONITORED})
+        return frozenset() if self._states.of(obj).is_incomplete else frozenset({MONITORED})
 
     async def _apply(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool

@@ -10,7 +10,7 @@ from penstock.controllers.exporter.access import ScontrolTokens, StaticToken
 from penstock.controllers.exporter.arguments import parse
 from penstock.controllers.exporter.history import Saved
 from penstock.controllers.exporter.saved_state import FileState
-from penstock.controllers.jailed_config.arguments import Address
+from penstock.controllers.runtime.arguments import Address
 from penstock.simulation.manual_clock import ManualClock
 from penstock.slurm.rest.errors import AuthError
 
