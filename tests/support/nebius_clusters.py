@@ -13,6 +13,7 @@ from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius import accounting
 from penstock.render.nebius.cluster import (
+    exporter,
     file_maps,
     login,
     metrics_monitor,
@@ -105,6 +106,8 @@ class Rendered:
             slurmrestd.deployment(self.inputs),
             *sconfigcontroller.objects(self.inputs),
             *accounting.objects(self.inputs, "slurmdbd.conf", "hash"),
+            *exporter.objects(self.inputs),
+            *exporter.pod_monitor(self.inputs),
         ]
         if cluster.spec.has_jail:
             out.append(populate_jail.job(self.inputs, overwrite=False))

@@ -14,11 +14,13 @@ from penstock.api.kubernetes.kinds import (
     DEPLOYMENTS,
     JOBS,
     NODES,
+    POD_MONITORS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
     SERVICE_ACCOUNTS,
+    SERVICE_MONITORS,
     SERVICES,
     STATEFUL_SETS,
     Node,
@@ -36,6 +38,7 @@ from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.accounting import ClusterAccounting
 from penstock.controllers.nebius.adoption import ADOPTED, Adoption, AdoptionReport
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.exporter import ClusterExporter
 from penstock.controllers.nebius.jail import JailPopulation
 from penstock.controllers.nebius.named_pvcs import NamedPvcs
 from penstock.controllers.nebius.nodeset import cluster_of_worker
@@ -144,6 +147,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 ROLE_BINDINGS,
                 MARIADBS,
                 GRANTS,
+                SERVICE_MONITORS,
+                POD_MONITORS,
             )
         ),
         Watch(CONFIG_MAPS, clusters_using),
@@ -172,6 +177,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._adoption = Adoption(context, self.events)
         self._sssd = ClusterSssd(context)
         self._pvcs = NamedPvcs(context)
+        self._exporter = ClusterExporter(context, self._adoption, self.events)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one SlurmCluster; a deleted one is kept until its own workers are drained."""
@@ -220,6 +226,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         of_logins = await self._apply_daemons(
             obj, self._clusters.inputs(obj), report, may_start=usable
         )
+        of_exporter = await self._exporter.reconcile(
+            obj, self._clusters.inputs(obj), report, may_start=usable
+        )
         state.workers = await self._workers.run(obj)
         of_pvcs = await self._pvcs.findings(obj)
         drifted = await self._drifted(obj)
@@ -236,6 +245,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *of_config,
             *of_logins,
             *of_directory,
+            *of_exporter,
             *slurmdbd[1:],
             *of_records,
             *filter(None, [self._undelivered(obj)]),
@@ -304,6 +314,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             self._accounting.requeue_after(obj),
             self._sssd.requeue_after(obj),
             self._pvcs.requeue_after(obj),
+            self._exporter.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
 
@@ -311,6 +322,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         """Those of parts that are gone, of accounting once it is off, and others'."""
         found = self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
         found |= availability.OF_THE_ORIGINAL | self._workers.outdated(obj)
+        found |= self._exporter.outdated(obj)
         if not self._undelivered(obj):
             found |= {availability.JAILED_CONFIGS_DELIVERED}
         return found if self._states.of(obj).is_adopted else found | {ADOPTED}
