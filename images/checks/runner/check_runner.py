@@ -10,7 +10,7 @@ slurmd starts it by prolog.sh, epilog.sh or hc_program.sh, which set the context
 The exit status is 1 for a failed check in the prolog, else 0. A configuration that cannot be read,
 and any failure of the runner itself, is logged and has no other effect.
 
-`check_runner.py --validate FILE` reads a configuration only.
+`--validate FILE` reads a configuration only.
 """
 
 from __future__ import annotations
@@ -383,7 +383,3 @@ def main(arguments: Sequence[str], environ: Mapping[str, str], places: Places) -
         words = f"{type(error).__name__}: {error}"
         Report(places, "", f"checks ({context})").log(f"the runner failed: {words}")
         return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], os.environ, Places()))
