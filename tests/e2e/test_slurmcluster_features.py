@@ -261,7 +261,7 @@ def test_a_broken_configuration_is_logged_and_fails_no_job(checked: SlurmCluster
     assert checked.session("srun -w worker-0 hostname") == "worker-0"
     words = "[0] (a).on_fail: found 'explode', expected one of none, drain, comment"
     assert words in checked.kubectl("logs", "worker-0", "-c", "slurmd")
-    assert checked.nodes() == dict.fromkeys(WORKERS, "idle")
+    checked.until_idle(2)
 
 
 def runs(cluster: SlurmClusterSite, node: str) -> None:
