@@ -51,6 +51,7 @@ DETAILS = 3
 """The descriptor on which a check writes what it found."""
 LARGEST_DETAILS = 4096
 AROUND_JOBS = ("prolog", "epilog")
+JAIL = "/mnt/jail"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -66,7 +67,7 @@ class Places:
     @property
     def jail(self) -> Path | None:
         """The root of jobs; None where that is the container's own."""
-        path = self.root / "mnt/jail"
+        path = self.root / JAIL.strip("/")
         return path if (path / "usr").is_dir() else None
 
     @property
@@ -112,7 +113,7 @@ class Report:
     def __init__(self, places: Places, path: str, prefix: str) -> None:
         self._places, self._prefix = places, prefix
         self._file: TextIO | None = None
-        inside = path.removeprefix("/mnt/jail")
+        inside = path.removeprefix(JAIL)
         try:
             self._file = open_below(places.users_root, inside) if inside else None
         except OSError as error:
@@ -233,6 +234,7 @@ class Run:
         if left <= 0:
             return self._skipped(check, f"the run has taken {self._places.seconds} s")
         environ = {**self._environ, "PATH": self._environ.get("PATH", PATH)}
+        environ["CHECKS_JAIL"] = JAIL if self._places.jail is not None else ""
         environ |= {name: self._node.variable(name) for name in check.need_env}
         with self._output(check) as output, _details() as details:
             process = subprocess.Popen(

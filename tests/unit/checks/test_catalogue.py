@@ -275,6 +275,17 @@ def test_a_jobs_folder_in_memory_is_made_deleted_and_found_when_left(worker: Wor
     assert {path.name for path in memory.iterdir()} == {"job_9", "job_10"}
 
 
+def test_without_a_jail_the_folder_is_in_the_containers_root(worker: Worker) -> None:
+    (worker.root / "mnt/jail/usr").rmdir()
+    (worker.root / "mnt/memory").mkdir()
+    worker.command("mountpoint")
+    worker.shipped("job_tmpfs_recreate.sh")
+    assert worker.run("prolog", SLURM_JOB_ID="7").returncode == 0
+    assert (worker.root / "mnt/memory/job_7").is_dir()
+    outputs = worker.root / "opt/soperator-outputs/local/slurm_scripts"
+    assert "passed" in (outputs / "worker-0.check_runner.prolog.out").read_text()
+
+
 def test_a_link_in_place_of_a_jobs_folder_is_not_followed(worker: Worker) -> None:
     worker.command("mountpoint")
     victim = worker.file("victim/file", "kept")
