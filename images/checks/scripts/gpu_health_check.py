@@ -16,13 +16,21 @@ from pathlib import Path
 
 ROOT = Path(os.environ.get("CHECKS_ROOT") or "/")
 DEVICES = ROOT / "proc/driver/nvidia/gpus"
-FIELDS = (
-    "uuid",
-    "pci.bus_id",
-    "ecc.errors.uncorrected.volatile.total",
-    "remapped_rows.failure",
-)
+FORMAT = "--format=csv,noheader,nounits"
+GPUS = "--query-gpu=uuid,pci.bus_id,ecc.errors.uncorrected.volatile.total"
+ROWS = "--query-remapped-rows=gpu_uuid,remapped_rows.failure"
 SECONDS = 6
+BROKEN_STATUS = {
+    8: "power cables",
+    10: "interrupts",
+    14: "infoROM",
+    15: "GPU is inaccessible",
+    255: "internal error",
+}
+"""Exit statuses of nvidia-smi that are about the device. Source: its manual page.
+
+All others are about the command, the driver or the library: nothing is known of the device then.
+"""
 FAILED = 1
 BROKEN = {
     48: "double-bit ECC error",
@@ -63,16 +71,21 @@ def bus(text: str) -> str:
     return ":".join([text.strip().lower()[-12:-8], *text.strip().lower().split(":")[-2:]])
 
 
-def faults_of_rows(rows: Sequence[str]) -> list[str]:
-    """Faults that nvidia-smi reports."""
-    found: list[str] = []
-    for row in rows:
-        _, name, errors, remapping = (part.strip() for part in row.split(","))
-        if errors.isdecimal() and int(errors):
-            found.append(f"GPU {bus(name)} has {errors} uncorrected ECC errors")
-        if remapping.lower() in ("1", "yes"):
-            found.append(f"GPU {bus(name)} could not remap a row")
-    return found
+def table(text: str, columns: int) -> list[list[str]]:
+    """Rows of CSV output with so many columns; other lines are messages."""
+    rows = ([part.strip() for part in line.split(",")] for line in text.splitlines())
+    return [row for row in rows if len(row) == columns]
+
+
+def faults_of_memory(gpus: Sequence[Sequence[str]], remapped: Sequence[Sequence[str]]) -> list[str]:
+    """Errors of memory that nvidia-smi counts."""
+    found = [
+        f"GPU {name} has {errors} uncorrected ECC errors"
+        for name, _, errors in gpus
+        if errors.isdecimal() and int(errors)
+    ]
+    failed = (name for name, failure in remapped if failure.lower() in ("1", "yes"))
+    return found + [f"GPU {name} could not remap a row of memory" for name in failed]
 
 
 def faults_of_log(text: str, known: Sequence[str]) -> list[str]:
@@ -110,25 +123,25 @@ def faults_of_count(given: Sequence[str], answering: Sequence[str], tag: str) ->
 
 def main() -> int:
     """Compare the GPUs that answer with those of the container; return the exit status."""
-    status, text = output_of(
-        "nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"
-    )
-    if status == -1:
-        return finish(f"skipped: {text}")
-    rows = [line for line in text.splitlines() if line.count(",") == len(FIELDS) - 1]
-    devices = sorted(path.name.lower() for path in DEVICES.glob("*"))
-    if not rows and not devices:
-        return finish("skipped: the node has no GPU")
-    answering = [row.split(",")[0].strip() for row in rows]
-    given = given_gpus()
+    status, text = output_of("nvidia-smi", GPUS, FORMAT)
     said = text.strip().splitlines()
-    faults = [f"nvidia-smi: {said[-1] if said else f'exit {status}'}"] if status else []
-    faults += faults_of_count(given, answering, os.environ.get("CHECKS_PLATFORM_TAG", ""))
-    faults += faults_of_rows(rows)
+    words = f"nvidia-smi: {said[-1] if said else f'exit {status}'}"
+    if status and status not in BROKEN_STATUS:
+        return finish(f"skipped: {words if status > 0 else text}")
+    gpus = table(text, 3)
+    devices = sorted(path.name.lower() for path in DEVICES.glob("*"))
+    if not gpus and not devices:
+        return finish("skipped: the node has no GPU")
+    given = given_gpus()
+    faults = [f"{words} ({BROKEN_STATUS[status]})"] if status else []
+    tag = os.environ.get("CHECKS_PLATFORM_TAG", "")
+    faults += faults_of_count(given, [row[0] for row in gpus], tag)
+    rows_status, rows = output_of("nvidia-smi", ROWS, FORMAT)
+    faults += faults_of_memory(gpus, table(rows, 2) if rows_status == 0 else [])
     read, log = output_of("dmesg")
     if read == 0:
         # On a host that several workers share, the other ones' GPUs are not this node's.
-        own = [bus(row.split(",")[1]) for row in rows]
+        own = [bus(row[1]) for row in gpus]
         faults += faults_of_log(log, devices if len(devices) == max(len(given), len(own)) else own)
     else:
         print(f"the kernel's log cannot be read: {log.strip()}")

@@ -6,7 +6,9 @@ record of the node.
 
 from __future__ import annotations
 
+import csv
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from support.check_worker import CHECKS, Worker
 
+H100_OUTPUT = Path(__file__).parents[2] / "fixtures/checks/h100"
 H100 = "NVIDIA H100 80GB HBM3\n"
 UUIDS = [f"GPU-{index:08x}-0000-0000-0000-000000000000" for index in range(8)]
 BUSES = [f"00000000:{index + 0x19:02X}:00.0" for index in range(8)]
@@ -23,6 +26,7 @@ cd "$CHECKS_ROOT"
 case "$*" in
 *--query-gpu=name*) cat names ;;
 *--query-gpu=uuid*) cat gpus; exit "$(cat status)" ;;
+*--query-remapped-rows*) cat rows ;;
 *--query-compute-apps*) echo "$*" >asked; cat processes; exit "$(cat status)" ;;
 esac
 """
@@ -42,8 +46,9 @@ def gpus(worker: Worker) -> Worker:
     (worker.bin / "nvidia-smi").write_text(SMI)
     (worker.bin / "nvidia-smi").chmod(0o755)
     worker.command("dmesg", "NVRM: loading NVIDIA UNIX x86_64 Kernel Module\n")
-    rows = "".join(f"{uuid}, {bus}, 0, No\n" for uuid, bus in zip(UUIDS, BUSES, strict=True))
-    texts = {"names": H100 * 8, "gpus": rows, "processes": "", "status": "0"}
+    listed = "".join(f"{uuid}, {bus}, 0\n" for uuid, bus in zip(UUIDS, BUSES, strict=True))
+    rows = "".join(f"{uuid}, No\n" for uuid in UUIDS)
+    texts = {"names": H100 * 8, "gpus": listed, "rows": rows, "processes": "", "status": "0"}
     for name, text in texts.items():
         worker.file(name, text)
     for bus in BUSES:
@@ -57,9 +62,10 @@ def drained(worker: Worker) -> str:
     return worker.reason if worker.state == "IDLE+DRAIN" else ""
 
 
-def broken_row(worker: Worker, old: str, new: str) -> None:
-    text = (worker.root / "gpus").read_text()
-    worker.file("gpus", text.replace(old, new, 1))
+def break_first(worker: Worker, file: str, old: str, new: str) -> None:
+    text = (worker.root / file).read_text()
+    assert old in text
+    worker.file(file, text.replace(old, new, 1))
 
 
 def test_gpu_health_check_passes(gpus: Worker) -> None:
@@ -82,16 +88,19 @@ def test_gpu_health_check_names_a_missing_gpu(gpus: Worker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("file", "old", "new", "words"),
     [
-        (", 0, No", ", 3, No", "GPU 0000:19:00.0 has 3 uncorrected ECC errors"),
-        (", 0, No", ", 0, Yes", "GPU 0000:19:00.0 could not remap a row"),
-        (", 0, No", ", [N/A], [N/A]", ""),
+        ("gpus", ", 0\n", ", 3\n", f"GPU {UUIDS[0]} has 3 uncorrected ECC errors"),
+        ("rows", ", No", ", Yes", f"GPU {UUIDS[0]} could not remap a row of memory"),
+        ("gpus", ", 0\n", ", [N/A]\n", ""),
+        ("rows", ", No", ", [N/A]", ""),
     ],
 )
-def test_gpu_health_check_reads_the_counters(gpus: Worker, old: str, new: str, words: str) -> None:
+def test_gpu_health_check_reads_the_counters(
+    gpus: Worker, file: str, old: str, new: str, words: str
+) -> None:
     gpus.shipped("gpu_health_check.py")
-    broken_row(gpus, old, new)
+    break_first(gpus, file, old, new)
     gpus.run("hc_program")
     wanted = f"[node_problem] gpu_health_check: {words} [hc_program]" if words else ""
     assert drained(gpus) == wanted
@@ -124,6 +133,56 @@ def test_gpu_health_check_reports_the_words_of_a_failing_nvidia_smi(gpus: Worker
     assert "Unable to determine the device handle" in drained(gpus)
 
 
+@pytest.mark.parametrize("status", [2, 4, 9, 12, 13])
+def test_gpu_health_check_is_skipped_when_the_command_is_at_fault(
+    gpus: Worker, status: int
+) -> None:
+    """An older driver may lack a field: that drains no node."""
+    gpus.shipped("gpu_health_check.py")
+    gpus.file("gpus", 'Field "uuid" is not a valid field to query.\n')
+    gpus.file("status", str(status))
+    gpus.run("hc_program")
+    assert "is not a valid field to query" in gpus.output("hc_program")
+    assert drained(gpus) == ""
+
+
+def real(name: str, *columns: str) -> str:
+    """Columns of a real H100's CSV output, in the form that the check asks for."""
+    head, *rows = csv.reader((H100_OUTPUT / name).read_text().splitlines(), skipinitialspace=True)
+    return "".join(", ".join(row[head.index(one)] for one in columns) + "\n" for row in rows)
+
+
+def test_gpu_health_check_reads_the_output_of_a_real_h100(gpus: Worker) -> None:
+    """Real output passes; with one value changed it fails."""
+    uuid, bus = real("query.csv", "uuid", "pci.bus_id").strip().split(", ")
+    errors = real("query-errors.csv", "ecc.errors.uncorrected.volatile.total").strip()
+    gpus.file("gpus", f"{uuid}, {bus}, {errors}\n")
+    gpus.file("rows", real("remapped-rows.csv", "gpu_uuid", "remapped_rows.failure"))
+    gpus.file("proc/1/environ", f"NVIDIA_VISIBLE_DEVICES={uuid}\0")
+    shutil.rmtree(gpus.root / "proc/driver/nvidia/gpus")
+    gpus.file(f"proc/driver/nvidia/gpus/{bus[4:]}/information", "")
+    kernel = (H100_OUTPUT / "kernel.txt").read_text()
+    gpus.command("dmesg", kernel)
+    done = script(gpus, "gpu_health_check.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    gpus.command(
+        "dmesg", f"{kernel}[9.1] NVRM: Xid (PCI:{bus[4:11]}): 79, GPU has fallen off the bus.\n"
+    )
+    assert "logged Xid 79" in script(gpus, "gpu_health_check.py").stderr
+    gpus.command("dmesg", kernel)
+    break_first(gpus, "rows", "No", "Yes")
+    assert f"GPU {uuid} could not remap" in script(gpus, "gpu_health_check.py").stderr
+    gpus.file("gpus", "")
+    assert "0 of 1 GPUs answer" in script(gpus, "gpu_health_check.py").stderr
+
+
+def test_alloc_gpus_busy_reads_the_output_of_a_real_h100(gpus: Worker) -> None:
+    gpus.file("processes", real("compute-apps.csv", "pid", "process_name", "gpu_uuid"))
+    done = script(gpus, "alloc_gpus_busy.drain.sh", SLURM_JOB_GPUS="0")
+    assert done.returncode == 1
+    assert done.stderr.startswith("processes on GPUs: python3 (1228) on GPU-7ee626c9-")
+
+
 def test_gpu_health_check_is_skipped_without_gpus(worker: Worker) -> None:
     worker.shipped("gpu_health_check.py")
     worker.run("hc_program")
@@ -142,9 +201,9 @@ def test_alloc_gpus_busy_passes_on_free_gpus(gpus: Worker) -> None:
 
 def test_alloc_gpus_busy_drains_and_undrains(gpus: Worker) -> None:
     gpus.shipped("alloc_gpus_busy.drain.sh", "alloc_gpus_busy.undrain.sh")
-    gpus.file("processes", f"{BUSES[0]}, 4711, /usr/bin/python3\n")
+    gpus.file("processes", f"4711, /usr/bin/python3 -c 1, 2, {UUIDS[0]}\n")
     assert gpus.run("prolog", SLURM_JOB_GPUS="0").returncode == 1
-    words = f"processes on GPUs: {BUSES[0]} pid 4711 /usr/bin/python3"
+    words = f"processes on GPUs: /usr/bin/python3 -c 1, 2 (4711) on {UUIDS[0]}"
     assert drained(gpus) == f"[user_problem] alloc_gpus_busy: {words} [prolog]"
     gpus.run("hc_program")
     assert drained(gpus)
