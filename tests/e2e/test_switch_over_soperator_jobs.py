@@ -160,7 +160,7 @@ class Used(SoperatorCluster):
 
 @pytest.fixture(scope="module", params=["1.23", "5.0"])
 def cluster(node: Node, request: pytest.FixtureRequest) -> Generator[Used]:
-    """One after the other: both have the same port of the machine."""
+    """One after the other: both have the same node port."""
     made = Used(node, request.param)
     made.begin()
     yield made

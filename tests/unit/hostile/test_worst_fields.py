@@ -45,7 +45,7 @@ ETCD = 1_500_000
 TEXTS = ("a", "a\n", "[", "a,", "9", "a=1 ", "$X", "../", '"', "\\", "[1-9],", " ")
 """Of one of these in turn each field is made, so that each reader has met some."""
 MOST_S = 0.25
-"""Seconds of the slowest field, on a machine with other work."""
+"""Seconds of the slowest field, beside other processes."""
 
 
 def shown(path: Path) -> str:
