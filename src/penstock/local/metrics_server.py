@@ -57,7 +57,7 @@ def objects(node_name: str) -> list[Json]:
                 "service": {"name": NAME, "namespace": NAMESPACE},
                 "group": "metrics.k8s.io",
                 "version": "v1beta1",
-                # Its certificate is made anew with each pod.
+                # Each pod makes a certificate of its own.
                 "insecureSkipTLSVerify": True,
                 "groupPriorityMinimum": 100,
                 "versionPriority": 100,
