@@ -24,6 +24,7 @@ from penstock.render.nebius.cluster import (
     slurmctld,
     slurmrestd,
 )
+from penstock.render.nebius.cluster.worker_budget import worker_budget
 from penstock.render.nebius.inputs import ClusterInputs, Images
 from penstock.render.nebius.worker import pod as worker
 from penstock.render.nebius.worker import revision
@@ -100,6 +101,7 @@ class Rendered:
             secrets.ssh_host_keys(cluster, keys),
             *file_maps.objects(cluster),
             *services.objects(self.inputs),
+            worker_budget(self.inputs),
             *metrics_monitor.objects(self.inputs),
             slurmctld.stateful_set(self.inputs),
             login.stateful_set(self.inputs),

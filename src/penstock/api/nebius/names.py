@@ -60,6 +60,11 @@ def node_set_service(cluster: str, node_set: str) -> str:
     return service(cluster, f"nodeset-{node_set}")
 
 
+def worker_budget(cluster: str) -> str:
+    """The PodDisruptionBudget of all workers of a SlurmCluster."""
+    return f"{cluster}-workers-pdb"
+
+
 def slurm_configs(cluster: str) -> str:
     """The ConfigMap with the files in force."""
     return f"{cluster}-slurm-configs"

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.kinds import (
+    BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -80,6 +81,7 @@ from penstock.render.nebius.cluster import (
     services,
     slurmrestd,
 )
+from penstock.render.nebius.cluster.worker_budget import worker_budget
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.translate.nebius import availability
 from penstock.translate.nebius.availability import Availability
@@ -137,6 +139,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         *(
             Watch(one, owner_of(SLURM_CLUSTERS))
             for one in (
+                BUDGETS,
                 CONFIG_MAPS,
                 SERVICES,
                 STATEFUL_SETS,
@@ -271,8 +274,12 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return [*wrong, *drift_finding(words, obj.status.conditions)]
 
     def _first(self, cluster: ClusterInputs) -> list[Json]:
-        """What pods mount or resolve, before the pods."""
-        return [*services.objects(cluster), *file_maps.objects(cluster.cluster)]
+        """What pods mount or resolve and what protects them, before the pods."""
+        return [
+            *services.objects(cluster),
+            *file_maps.objects(cluster.cluster),
+            worker_budget(cluster),
+        ]
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool

@@ -21,8 +21,9 @@ from support.object_comparison import differences
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "nebius" / "captured"
 OPAQUE = ("Secret", "ConfigMap")
-OURS = ("ControllerRevision", "PersistentVolumeClaim", "Pod")
-"""Kinds that the original's StatefulSets of workers made, which are no longer there."""
+OURS = ("ControllerRevision", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget")
+"""Kinds that the original's StatefulSets of workers made, which are no longer there, and one that
+the original lacks."""
 OWN_NAMES = ("-slurm-exporter-state", "-exporter-svc")
 """Where durations outlive the exporter, and how a Prometheus without PodMonitors finds it."""
 UNCAPTURED = ("PodMonitor",)
