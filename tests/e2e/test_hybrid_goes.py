@@ -182,7 +182,7 @@ def test_an_operator_that_starts_after_the_controller_is_gone_asks_all_the_same(
 def test_a_namespace_that_is_deleted_goes_and_its_job_is_reported_by_slurmctld(
     left: Left,
 ) -> None:
-    """Kubernetes deletes the pods of a namespace itself and asks nobody: docs/admin/hybrid.md."""
+    """Kubernetes deletes the pods of a namespace itself and asks nobody (docs/admin/hybrid.md)."""
     number, space = left.busy(), left.cluster.namespace
     left.cluster.site.kubectl("delete", "namespace", space, "--wait=false")
     eventually(
