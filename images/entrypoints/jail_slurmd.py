@@ -14,6 +14,7 @@ import jail
 import jail_mounts
 import jail_sshd
 import slurmd
+import static_nodes
 from journal import FOLDER
 from options import words
 from supervise import Program, always, say, supervise
@@ -27,6 +28,10 @@ JOB_MOUNTS_VARIABLE = "PENSTOCK_JOB_MOUNTS"
 def program(arguments: list[str]) -> Program:
     """Return slurmd for the supervisor, which is PID 1: slurmd leaves processes to reap."""
     options = words("SLURMD_OPTIONS", arguments)
+    name = static_nodes.node_name(options)
+    if "-Z" in options and name and static_nodes.is_static(name):
+        say(f"slurm.conf names the node {name}: slurmd starts as that node")
+        options = static_nodes.static_options(options)
     limited = any(slurmd.number(os.environ, name) for name in ("POD_CPUS", "POD_MEMORY"))
     found = slurmd.reserved(slurmd.hardware() if limited else {}, os.environ)
     argv = [slurmd.SLURMD, "--systemd", *slurmd.with_conf(options, found)]

@@ -40,6 +40,7 @@ from penstock.controllers.nebius.adoption import ADOPTED, Adoption, AdoptionRepo
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.exporter import ClusterExporter
 from penstock.controllers.nebius.jail import JailPopulation
+from penstock.controllers.nebius.named_pvcs import NamedPvcs
 from penstock.controllers.nebius.nodeset import cluster_of_worker
 from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
@@ -175,6 +176,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._workers = OwnWorkers(context, self.events)
         self._adoption = Adoption(context, self.events)
         self._sssd = ClusterSssd(context)
+        self._pvcs = NamedPvcs(context)
         self._exporter = ClusterExporter(context, self._adoption, self.events)
 
     async def reconcile(self, key: str) -> Result:
@@ -196,7 +198,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         state.parts = state.workers = None
         self._slurmctld.begin(obj)
         if missing := self._secrets.missing(obj):
-            found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
+            words = f"spec.secrets.sshdKeysName: Secret {missing[0]} does not exist"
+            next_step = "Create it with the host keys of sshd"
+            found = Finding(None, "SecretNotFound", f"{words}. {next_step}")
             return [found, availability.common(resting=False, waiting=(found,))]
         unusable = self._secrets.unusable(obj)
         # Only a new cluster waits: a cluster of another operator may work by means unknown here.
@@ -226,6 +230,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             obj, self._clusters.inputs(obj), report, may_start=usable
         )
         state.workers = await self._workers.run(obj)
+        of_pvcs = await self._pvcs.findings(obj)
         drifted = await self._drifted(obj)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]
@@ -236,6 +241,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *availability.conditions(obj, parts),
             *filter(None, [unusable]),
             availability.common(resting=resting, waiting=()),
+            *of_pvcs,
             *of_config,
             *of_logins,
             *of_directory,
@@ -307,6 +313,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             self._slurmctld.requeue_after(obj),
             self._accounting.requeue_after(obj),
             self._sssd.requeue_after(obj),
+            self._pvcs.requeue_after(obj),
             self._exporter.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
