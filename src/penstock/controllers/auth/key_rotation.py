@@ -12,6 +12,8 @@ from penstock.api.kubernetes.kinds import SECRETS, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.controllers.observed.references import sharing_key
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
@@ -25,7 +27,7 @@ from penstock.render.slinky.config.config_maps import config_hash
 from penstock.slurm.auth.key_rotation import Phase, Ring, named
 from penstock.slurm.known import Unknown
 
-ROTATION = "KeysInUse"
+ROTATION = ConditionType.KEYS_IN_USE
 AT_ONCE = 32
 """Pods that are annotated at the same time."""
 _PROGRESS = {
@@ -72,7 +74,7 @@ class KeyRotation:
             message = (
                 f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
             )
-            return [Finding(False, "KeyRingUnreadable", message)]
+            return [Finding(False, KeyReason.RING_UNREADABLE, message)]
         found = step(ring, self._view(controller, ring, wanted))
         if found.ring != ring:
             state.is_moving = True
@@ -91,11 +93,11 @@ class KeyRotation:
 
     def _findings(self, ring: Ring, found: Step) -> list[Finding]:
         if ring.phase is Phase.SETTLED and not found.words:
-            return [Finding(True, "KeyInUse", type=ROTATION)] if ring.used else []
+            return [Finding(True, KeyReason.IN_USE, type=ROTATION)] if ring.used else []
         if ring.phase is Phase.SETTLED:
-            return [Finding(False, "KeyRefused", found.words, type=ROTATION)]
+            return [Finding(False, KeyReason.REFUSED, found.words, type=ROTATION)]
         message = f"slurm.key was changed: {_PROGRESS[ring.phase]}; {found.words}"
-        return [Finding(False if found.stuck else None, "KeyChanging", message, type=ROTATION)]
+        return [Finding(False if found.stuck else None, KeyReason.CHANGING, message, type=ROTATION)]
 
     def _emit(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
         new = found.ring

@@ -13,6 +13,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, MOST_BACKUPS, Controller
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
+from penstock.catalog.reasons.pods import PodReason
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slinky_context import SlinkyContext
@@ -119,7 +120,7 @@ class Backups:
             f"spec.persistence.existingClaim: PVC {name} is {', '.join(modes)}. slurmctld and "
             f"its backups share their state: name one that is {SHARED}"
         )
-        return [Finding(False, "ClaimNotShared", message)]
+        return [Finding(False, PodReason.CLAIM_NOT_SHARED, message)]
 
     async def _label(self, controller: Controller, events: Events) -> None:
         pods = sorted(

@@ -56,7 +56,7 @@ class StatusWriter:
     def _warn(self, obj: JailedConfig, conditions: tuple[Condition, ...]) -> None:
         before = find(obj.status.conditions, FILES_WRITTEN)
         after = find(conditions, FILES_WRITTEN)
-        if after is None or after.status != "False" or after.reason == REFRESH:
+        if after is None or after.status != "False" or after.reason == REFRESH.value:
             return
         if before is not None and (before.status, before.message) == ("False", after.message):
             return

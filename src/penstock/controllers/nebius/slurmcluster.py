@@ -31,6 +31,7 @@ from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.accounting import ClusterAccounting
@@ -190,7 +191,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         state.parts = state.workers = None
         self._slurmctld.begin(obj)
         if missing := self._secrets.missing(obj):
-            found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
+            found = Finding(
+                None, ObjectReason.SECRET_NOT_FOUND, f"Secret {missing[0]} does not exist"
+            )
             return [found, availability.common(resting=False, waiting=(found,))]
         unusable = self._secrets.unusable(obj)
         # Only a new cluster waits: a cluster of another operator may work by means unknown here.

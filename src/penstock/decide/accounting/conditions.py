@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.kinds import Pod
+from penstock.catalog.reasons.accounting import AccountingReason
 from penstock.decide.accounting.slurmdbd import PAUSE_S, REACHABLE, waited_in_vain
 from penstock.decide.config import conditions as config_findings
 from penstock.model.cluster import AccountingLink, Cluster
@@ -19,7 +20,7 @@ def findings(link: AccountingLink | None, *, has_worked: bool) -> list[Finding]:
     return [
         Finding(
             None,
-            "AccountingNotFound",
+            AccountingReason.NOT_FOUND,
             f"spec.accountingRef: there is no Accounting {link.name} in namespace "
             f"{link.namespace}: {until} before it exists",
         )
@@ -43,7 +44,7 @@ def waits(link: AccountingLink) -> list[Finding]:
     found = find(link.conditions, READY)
     said = found.message if found is not None else "nothing is known of it yet"
     message = f"At its first start slurmctld waits for Accounting {link.name}: {said}"
-    return [Finding(None, "WaitingForAccounting", message)]
+    return [Finding(None, AccountingReason.WAITING, message)]
 
 
 def is_serving(link: AccountingLink) -> bool | None:

@@ -14,12 +14,14 @@ from functools import lru_cache
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.decide.observed.node_comment import read
 from penstock.model.worker_marks import CommentKeys
 from penstock.slurm.conf.document import Document
 from penstock.slurm.state import Node
 
-SHARED = "CgroupsShared"
+SHARED = ConditionType.CGROUPS_SHARED
 _KEY = "IgnoreSystemd"
 _BOTH = "IgnoreSystemdOnFailure"
 _DEFAULT = "DEFAULT"
@@ -45,7 +47,7 @@ def shared(extra_conf: str, cgroup_conf: str) -> Finding | None:
         f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf has nodes that are no "
         f"pods ({list_some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
     )
-    return Finding(True, _KEY, message, type=SHARED)
+    return Finding(True, ConfigReason.IGNORE_SYSTEMD, message, type=SHARED)
 
 
 def external(seen: Sequence[str]) -> Finding | None:
@@ -60,7 +62,7 @@ def external(seen: Sequence[str]) -> Finding | None:
         f"{_KEY}=yes, as pods need it, its cgroup.conf does harm where systemd runs; slurmrestd "
         f"does not show that file, but `penstock network` does. If it has the key, {_REMEDY}"
     )
-    return Finding(True, "CgroupConfNotSeen", message, type=SHARED)
+    return Finding(True, ConfigReason.CGROUP_CONF_NOT_SEEN, message, type=SHARED)
 
 
 def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:

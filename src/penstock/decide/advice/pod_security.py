@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.reasons.pods import PodReason
 
-REFUSED = "PodSecurityRefused"
+REFUSED = PodReason.SECURITY_REFUSED
 _VIOLATES = re.compile(r'violates PodSecurity "(\w+):[^"]*": ')
 _ROOT = (
     "; slurmd runs as root, since it starts the jobs of all users, and that level admits no root. "

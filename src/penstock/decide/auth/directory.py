@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.keys import KeyReason
 
-FAILING = "DirectoryFailing"
+FAILING = ConditionType.DIRECTORY_FAILING
 """The condition's type. It does not affect Ready."""
 _BACKENDS = re.compile(r"^[ \t]*+id_provider[ \t]*+=[ \t]*+(?!proxy|files)\w", re.MULTILINE)
 _BIND = "Bind result: "
@@ -108,10 +110,10 @@ def findings(secret: str, every: Mapping[str, str], old: Iterable[Condition]) ->
         # One pod is enough of those with the same errors.
         errors = "; ".join(f"sssd of {pod} reports: {words}" for words, pod in pods.items())
         message = f"{errors}. Directory users are not known here; correct Secret {secret}"
-        return [Finding(True, "SssdFails", message, type=FAILING)]
+        return [Finding(True, KeyReason.SSSD_FAILS, message, type=FAILING)]
     if find(old, FAILING) is None:
         return []
-    return [Finding(True, "SssdWorks", type=FAILING, inverted=True)]
+    return [Finding(True, KeyReason.SSSD_WORKS, type=FAILING, inverted=True)]
 
 
 def news(findings: Iterable[Finding], old: Iterable[Condition]) -> str:

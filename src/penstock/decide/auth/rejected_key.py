@@ -11,6 +11,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.decide.observed.pod import SLURMD, slurmd_container, slurmd_started_at
 from penstock.slurm.auth.key_files import SLURM_KEY
 
@@ -133,4 +134,4 @@ def finding(
             f", the worker has key {own.key} of Secret {own.name}: put the same key into both, or "
             f"have the worker mount {wanted.name}"
         )
-    return Finding(False, "KeyDiffers", message)
+    return Finding(False, KeyReason.DIFFERS, message)

@@ -12,6 +12,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.decide.auth.rejected_key import PATIENCE_S, KeyRejection, source, waited
 from penstock.decide.observed.pod import is_registered, slurmd_container
 from penstock.slurm.auth.key_files import SLURM_KEY
@@ -86,4 +87,4 @@ def finding(
             f", {pod} has key {own.key} of Secret {own.name}: put the same key into both, then "
             f"delete pod {pod}"
         )
-    return Finding(False, "KeyDiffers", message)
+    return Finding(False, KeyReason.DIFFERS, message)

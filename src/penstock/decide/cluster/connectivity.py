@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.reasons.connection import ConnectionReason
 
 PATIENCE_S = 3.0
 """After so many seconds without an answer a port counts as silent."""
@@ -48,6 +49,6 @@ def closed(end: End, daemon: str, host: str, port: int) -> Finding | None:
             "cluster: correct it, or have the cluster's DNS know it (a Service without a selector, "
             "for example)"
         )
-        return Finding(False, "NameNotResolved", message)
+        return Finding(False, ConnectionReason.NAME_NOT_RESOLVED, message)
     message = f"{daemon} at {host}:{port} {_CLOSED[end]} (asked from Penstock's own pod)"
-    return Finding(None, "PortUnreachable", message)
+    return Finding(None, ConnectionReason.PORT_UNREACHABLE, message)

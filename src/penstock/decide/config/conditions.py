@@ -9,13 +9,15 @@ from dataclasses import replace
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.base.text import list_some
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.decide.config.transaction import ConfigStep, Stage, restarts_slurmctld
 from penstock.slurm.conf.apply_method import Force, Item, Plan
 from penstock.slurm.conf.includes import SLURM_CONF, included
 from penstock.slurm.conf.similar_key import similar_key
 
-VALID = "ConfigValid"
-APPLIED = "ConfigApplied"
+VALID = ConditionType.CONFIG_VALID
+APPLIED = ConditionType.CONFIG_APPLIED
 
 _KEEPS = "slurmctld rejects the configuration and keeps the one it has: "
 _SHORTEST = 3
@@ -47,43 +49,43 @@ def findings(
                 "slurmctld does not start, and there is no earlier configuration to put back: "
             )
             message += f"{words}{place(words, declared)}"
-            return [Finding(False, "ConfigRefused", message, type=VALID)]
+            return [Finding(False, ConfigReason.REFUSED, message, type=VALID)]
         case Stage.STARTING:
             return []
         case Stage.EFFECTIVE if not decision.is_acknowledged:
             message = (
                 "The configuration was handed over without a trial, and slurmctld is not asked"
             )
-            return [Finding(True, "ConfigDelivered", message + _because(words), type=APPLIED)]
+            return [Finding(True, ConfigReason.DELIVERED, message + _because(words), type=APPLIED)]
         case Stage.EFFECTIVE:
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(True, "ConfigInEffect", type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(True, ConfigReason.IN_EFFECT, type=APPLIED),
             ]
         case Stage.TRYING:
             message = "The changed configuration waits for its trial start" + _because(words)
             return [
-                Finding(None, "ConfigTrying", message, type=VALID),
-                Finding(None, "ConfigTrying", message, type=APPLIED),
+                Finding(None, ConfigReason.TRYING, message, type=VALID),
+                Finding(None, ConfigReason.TRYING, message, type=APPLIED),
             ]
         case Stage.DELIVERING:
             message = "The changed configuration waits for slurmctld to take it over"
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigDelivering", message + _because(words), type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(None, ConfigReason.DELIVERING, message + _because(words), type=APPLIED),
             ]
         case Stage.RESTARTING:
             message = f"slurmctld is restarted for {_named(decision.plan, Force.RESTART)}"
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigRestarting", message, type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(None, ConfigReason.RESTARTING, message, type=APPLIED),
             ]
         case Stage.RETURNING:
             message = f"slurmctld was restarted for {_named(decision.plan, Force.RESTART)}"
             message += " and does not serve yet"
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigRestarting", message + _because(words), type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(None, ConfigReason.RESTARTING, message + _because(words), type=APPLIED),
             ]
         case Stage.REJECTED:
             return rejected_findings(words, declared, draining)
@@ -113,8 +115,12 @@ def rejected_findings(
     at = place(words, declared)
     hint = _similar_hint(words, declared) + _retained_hint(words, at, draining)
     message = f"{_KEEPS}{words}{at}{hint}"
-    valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", message)
-    return [replace(valid, type=VALID), Finding(False, "ConfigRefused", message, type=APPLIED)]
+    valid = (
+        Finding(True, ConfigReason.ACCEPTED)
+        if tried
+        else Finding(False, ConfigReason.REFUSED, message)
+    )
+    return [replace(valid, type=VALID), Finding(False, ConfigReason.REFUSED, message, type=APPLIED)]
 
 
 def findings_beside_rejection(

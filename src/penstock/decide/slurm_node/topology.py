@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.base.text import list_some
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.decide.action import EventReason, SetNodeTopology, TopologyRejection
 from penstock.decide.observed.worker import Worker
 from penstock.decide.slurm_node import topology_file
@@ -100,7 +101,7 @@ def finding(marks: WorkerMarks, rejections: Mapping[str, TopologyRejection]) -> 
     shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(rejections.items())]
     return Finding(
         False,
-        "TopologyRefused",
+        SlurmNodeReason.TOPOLOGY_REFUSED,
         f"Slurm rejects the annotation {marks.topology} of {len(shown)} Kubernetes nodes; their "
         f"Slurm nodes stay where they were: {list_some(shown, '; ')}",
     )

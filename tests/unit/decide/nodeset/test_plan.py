@@ -14,6 +14,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import NodeSetStatus, UpdateStrategy
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -98,7 +99,9 @@ class TestScaleOut:
 
     def test_it_waits_for_what_pods_need(self) -> None:
         """D44."""
-        hold = Finding(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
+        hold = Finding(
+            False, ObjectReason.SECRET_NOT_FOUND, "Secret slurm-auth-slurm does not exist"
+        )
         found = plan(view(nodeset(1), creation_blocked=hold))
         assert of(found, CreatePod) == []
         assert told(found, "SecretNotFound") == hold.message
