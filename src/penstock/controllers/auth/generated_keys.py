@@ -10,6 +10,7 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import SECRETS, Secret
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.kube import ConflictError, NotFoundError
@@ -63,7 +64,7 @@ class GeneratedKeys:
         with contextlib.suppress(NotFoundError, ConflictError):
             await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
             note = f"Secret {meta.name} stays when the Controller goes, as slurmctld's state does"
-            events.normal(controller, "KeyKept", note, "Update")
+            events.normal(controller, Event.KEY_KEPT, note, "Update")
 
     async def _keep(self, controller: Controller, events: Events) -> None:
         """Have Helm keep the keys: slurm-operator's chart has Secrets for them, ours has none."""
@@ -77,7 +78,7 @@ class GeneratedKeys:
             with contextlib.suppress(NotFoundError):
                 await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
                 note = f"Secret {meta.name} stays when its Helm release has it no more"
-                events.normal(controller, "KeyKept", note, "Update")
+                events.normal(controller, Event.KEY_KEPT, note, "Update")
 
 
 def _would_go(secret: Secret) -> bool:

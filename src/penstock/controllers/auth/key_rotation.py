@@ -13,6 +13,7 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.keys import KeyReason
 from penstock.controllers.observed.references import sharing_key
 from penstock.controllers.runtime.pod_restarter import PodRestarter
@@ -103,12 +104,14 @@ class KeyRotation:
         new = found.ring
         if found.taken_back:
             note = f"slurm.key: {found.words}; both keys are good, and it is tried again"
-            events.warning(controller, "KeyStepTakenBack", note, "Rotate")
+            events.warning(controller, Event.KEY_STEP_TAKEN_BACK, note, "Rotate")
         elif new.phase is Phase.SETTLED:
-            events.normal(controller, "KeyChanged", "Only the new slurm.key is good now", "Rotate")
+            events.normal(
+                controller, Event.KEY_CHANGED, "Only the new slurm.key is good now", "Rotate"
+            )
         elif new.phase is not old.phase:
             note = f"slurm.key was changed: {_PROGRESS[new.phase]}"
-            events.normal(controller, "KeyChanging", note, "Rotate")
+            events.normal(controller, Event.KEY_CHANGING, note, "Rotate")
 
     async def _write(self, controller: Controller, ring: Ring) -> None:
         name = names.key_ring(controller)

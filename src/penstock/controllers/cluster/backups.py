@@ -13,6 +13,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, MOST_BACKUPS, Controller
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.pods import PodReason
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
@@ -137,7 +138,7 @@ class Backups:
             await self._write(pod, TRUE if right else None)
             if right:
                 note = f"{wanted} is the slurmctld that works"
-                events.normal(controller, "SlurmctldActive", note, "Observe")
+                events.normal(controller, Event.SLURMCTLD_ACTIVE, note, "Observe")
 
     async def _answering(self, controller: Controller) -> Mapping[str, bool] | None:
         link = self._connections.get(controller.metadata.key)

@@ -9,6 +9,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.accounting import AccountingReason
 from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.controllers.runtime.pod_restarter import PodRestarter
@@ -113,7 +114,7 @@ class SlurmdbdDelivery:
             state.delivery = None
             if delivery.handed:
                 note = f"slurmdbd of {pod.metadata.name} runs on with its changed slurmdbd.conf"
-                self._events.normal(obj, "ConfigDelivered", note, "Configure")
+                self._events.normal(obj, Event.CONFIG_DELIVERED, note, "Configure")
             return []
         if report.rejected == wanted:
             state.requeue_s = AGAIN_S

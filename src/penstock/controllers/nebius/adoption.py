@@ -14,6 +14,7 @@ from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.base.text import list_some
 from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.pods import PodReason
 from penstock.controllers.nebius.advanced_stateful_sets import StatefulSetReleaser
 from penstock.controllers.nebius.context import NebiusContext
@@ -160,7 +161,7 @@ class Adoption:
             with contextlib.suppress(AlreadyExistsError):
                 await self._client.create(STATEFUL_SETS, made)
                 note = f"Created StatefulSet {meta['name']}, which takes over OpenKruise's pods"
-                self._events.normal(obj, "CreateSucceeded", note, "Adopt")
+                self._events.normal(obj, Event.CREATE_SUCCEEDED, note, "Adopt")
         await self._releaser.orphan(obj, ADVANCED_STATEFUL_SETS, found)
         return live is None
 

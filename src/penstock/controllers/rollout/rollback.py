@@ -11,6 +11,7 @@ from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.updates import UpdateReason
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.workers.caches import WorkerCaches, owner_of
@@ -95,13 +96,13 @@ class Rollbacks:
         asks = f"as {ROLLBACK} asks ({back.value})"
         if back.why:
             note = f"Not rolled back, {asks}: {back.why}"
-            self._events.warning(source.object, "RollbackImpossible", note, "Rollback")
+            self._events.warning(source.object, Event.ROLLBACK_IMPOSSIBLE, note, "Rollback")
             finding = Finding(
                 True, UpdateReason.ROLLBACK_IMPOSSIBLE, note, type=ROLLED_BACK, inverted=True
             )
         else:
             which = f"revision {back.number} ({back.name})"
             note = f"The template of {which} is declared again, {asks}"
-            self._events.normal(source.object, "RolledBack", note, "Rollback")
+            self._events.normal(source.object, Event.ROLLED_BACK, note, "Rollback")
             finding = Finding(True, UpdateReason.ROLLBACK_DONE, note, type=ROLLED_BACK)
         self._states.of(source.workers).done = back.value, finding

@@ -14,6 +14,7 @@ from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.base.text import list_some
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.caches.owners import owned_by
@@ -104,7 +105,7 @@ class RestApiReconciler(Reconciler[RestApi]):
         if names and not self._states.of(obj).is_kept:
             self._states.of(obj).is_kept = True
             note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is external"
-            self.events.normal(obj, "DeletionWaits", note, "Finalize")
+            self.events.normal(obj, Event.DELETION_WAITS, note, "Finalize")
         return Result(requeue_after=seconds)
 
     async def _finalize(self, obj: RestApi, *, wanted: bool) -> None:

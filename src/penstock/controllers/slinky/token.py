@@ -15,6 +15,7 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.base import times
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.keys import KeyReason
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.catalog.reasons.token import TokenReason
@@ -179,7 +180,9 @@ class TokenReconciler(Reconciler[Token]):
         }
         with contextlib.suppress(ConflictError, NotFoundError):
             await self.client.patch(SECRETS, meta.namespace, meta.name, body)
-            self.events.normal(obj, "TakenOver", f"Secret {meta.name} is this Token's now", "Adopt")
+            self.events.normal(
+                obj, Event.TAKEN_OVER, f"Secret {meta.name} is this Token's now", "Adopt"
+            )
         return True
 
     async def _tidy(self, obj: Token, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from penstock.catalog.event import ActionReason, Event
 from penstock.decide.action import DeletionGround, EventReason
 from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.drain.request import event_reason
@@ -82,9 +83,9 @@ def worker_steps(
             waiting[worker] = verdict
             steps.append(KeepWorker(worker, DrainCause.UPDATE, worker in roles.update.idle))
         else:
-            why = EventReason("RollingUpdate", _UPDATED)
+            why = EventReason(Event.ROLLING_UPDATE, _UPDATED)
             steps.append(DeleteWorker(worker, verdict.ground, why))
-    why = EventReason("SlurmNodeForgotten", _FORGOTTEN)
+    why = EventReason(ActionReason.NODE_FORGOTTEN, _FORGOTTEN)
     steps += [DeleteWorker(worker, DeletionGround.FORGOTTEN, why) for worker in forgotten]
     steps += _of_kept(view, observed, kept)
     return WorkerSteps(tuple(steps), waiting)
@@ -99,7 +100,7 @@ def _of_kept(
         if recreate_after(worker, view.now) == 0:
             status = worker.pod.status
             message = f"Pod {worker.name} ended ({status.reason or status.phase})"
-            why = EventReason("PodEnded", message)
+            why = EventReason(ActionReason.POD_ENDED, message)
             yield DeleteWorker(worker, DeletionGround.FINISHED, why)
             continue
         ground = None if on_delete else outdated(observed, worker)
@@ -107,4 +108,4 @@ def _of_kept(
             yield KeepWorker(worker)
         else:
             message = f"Pod {worker.name} never got to work and has an older template"
-            yield DeleteWorker(worker, ground, EventReason("OldRevision", message))
+            yield DeleteWorker(worker, ground, EventReason(ActionReason.OLD_REVISION, message))

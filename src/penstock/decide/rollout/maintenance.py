@@ -25,6 +25,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.base import times
 from penstock.catalog.condition_reason import ConditionReason
 from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.updates import UpdateReason
 from penstock.decide.action import (
     AddFinalizer,
@@ -210,14 +211,14 @@ def _existing(case: _Case, window: Window, seen: Reservation) -> Maintenance:
         message = f"Reservation {name} ({span}) is not as declared"
         finding = Finding(None, UpdateReason.CREATING_RESERVATION, message, type=CREATED)
         return Maintenance(
-            (DeleteReservation(name, EventReason("ReservationDeleted", message)),), finding
+            (DeleteReservation(name, EventReason(Event.RESERVATION_DELETED, message)),), finding
         )
     how = "are" if seen.start > case.now else "are being"
     words = f"{case.count}: {case.listed} {how} replaced in reservation {name}, {span}"
     finding = Finding(True, UpdateReason.CREATED, words, type=CREATED)
     if seen.nodes == frozenset(case.nodes):
         return Maintenance((), finding)
-    why = EventReason("ReservationUpdated", f"Reservation {name} has {case.listed} now")
+    why = EventReason(Event.RESERVATION_UPDATED, f"Reservation {name} has {case.listed} now")
     return Maintenance((SetReservation(name, case.nodes, OURS, why),), finding)
 
 
@@ -240,7 +241,7 @@ def _made(case: _Case, window: Window) -> Maintenance:
     if start <= case.now:
         # slurmctld takes a start in the past of those only that come again.
         start, flags = (start, (*flags, FORCE_START)) if case.plan.every else (int(case.now), flags)
-    why = EventReason("ReservationCreated", message)
+    why = EventReason(Event.RESERVATION_CREATED, message)
     return Maintenance(
         (SetReservation(case.name, case.nodes, flags, why, start, window.end),), finding
     )
@@ -270,7 +271,7 @@ def _none(view: WorkerSetView, deletion: Deletion, ground: str) -> tuple[Reserva
         return ()
     if deletion.is_orphaned:
         why = EventReason(
-            "ReservationLeft", f"There is no Slurm left to delete reservation {name} in"
+            Event.RESERVATION_LEFT, f"There is no Slurm left to delete reservation {name} in"
         )
         return (RemoveFinalizer(finalizer, why),) if has else ()
     known = view.reservations.known
@@ -278,14 +279,14 @@ def _none(view: WorkerSetView, deletion: Deletion, ground: str) -> tuple[Reserva
         if not has or _patience(view) != 0.0:
             return ()
         message = f"Reservation {name} may be left in Slurm: {known.why}"
-        return (RemoveFinalizer(finalizer, EventReason("ReservationLeft", message)),)
+        return (RemoveFinalizer(finalizer, EventReason(Event.RESERVATION_LEFT, message)),)
     if name in known.value:
         refused = view.reservations.rejected
         if refused is not None and refused.again_at > view.now:
             return ()
-        why = EventReason("ReservationDeleted", f"{ground}: reservation {name} is deleted")
+        why = EventReason(Event.RESERVATION_DELETED, f"{ground}: reservation {name} is deleted")
         return (DeleteReservation(name, why),)
-    why = EventReason("ReservationGone", f"{ground}: there is no reservation {name}")
+    why = EventReason(Event.RESERVATION_GONE, f"{ground}: there is no reservation {name}")
     return (RemoveFinalizer(finalizer, why),) if has else ()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.base.text import list_some
+from penstock.catalog.event import Event
 from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.decide.action import EventReason, SetNodeTopology, TopologyRejection
 from penstock.decide.observed.worker import Worker
@@ -71,7 +72,7 @@ def step(
         return None
     change = f"now has topology {place} of its Kubernetes node" if place else "now has no topology"
     return SetNodeTopology(
-        node.name, place, EventReason("SlurmTopologyChanged", f"Node {node.name} {change}")
+        node.name, place, EventReason(Event.TOPOLOGY_CHANGED, f"Node {node.name} {change}")
     )
 
 
