@@ -11,6 +11,7 @@ from penstock.api.kubernetes.kinds import SECRETS, Secret
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.catalog.event import Event
+from penstock.catalog.marks import kubernetes
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.kube import ConflictError, NotFoundError
@@ -86,7 +87,7 @@ def _would_go(secret: Secret) -> bool:
     meta = secret.metadata
     return (
         app_labels.is_from_chart(meta.labels)
-        and meta.labels.get("helm.sh/chart", "").startswith("slurm-")
+        and meta.labels.get(kubernetes.CHART.key, "").startswith("slurm-")
         and app_labels.HELM_POLICY not in meta.annotations
         and not meta.deleting
     )

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
+from penstock.catalog.marks import kubernetes
 from penstock.catalog.reasons.pods import PodReason
 from penstock.decide.observed.pod_failure import next_step, pod_failure, termination_message
 from penstock.model.image_sources import ImageSources
 
-_REVISION = "controller-revision-hash"
+_REVISION = kubernetes.REVISION.key
 _BY_OTHERS = frozenset({0, 137, 143})
 """Exit codes of an orderly end, and of ends by SIGKILL and SIGTERM."""
 _SIGNALLED = 128
