@@ -7,9 +7,9 @@ from typing import Self
 
 
 class Event(StrEnum):
-    """Reasons of events. The name is API. `type_` is Normal, Warning, or both by the case.
+    """Reasons of events. The name is API. `type_` is Normal, Warning, or either of them.
 
-    Conditions that turn bad emit an event of type Warning as well, with the condition's reason.
+    A condition that becomes abnormal emits an event of type Warning as well, with its reason.
     """
 
     _value_: str
