@@ -40,7 +40,7 @@ class ConditionType(StrEnum):
     )
     CONFIG_APPLIED = (
         "ConfigApplied",
-        "Controller, SlurmCluster, Partition",
+        "Controller, SlurmCluster",
         "True",
         "Whether slurmctld runs with the declared configuration.",
     )
@@ -64,7 +64,7 @@ class ConditionType(StrEnum):
     )
     CGROUPS_SHARED = (
         "CgroupsShared",
-        "Controller",
+        "NodeSet",
         "absent",
         "Nodes outside of Kubernetes share a cgroup.conf that may harm them.",
     )

@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import demo, images, local, network, plan
+from penstock.cli import demo, explain, images, local, network, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -14,6 +14,7 @@ app.add_typer(local.app, name="local")
 app.add_typer(images.app, name="images")
 app.command()(plan.plan)
 app.command()(network.network)
+app.command()(explain.explain)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ class KeyReason(ConditionReason):
     REFUSED = (
         "KeyRefused",
         "A key rotation cannot begin: the two keys cannot be valid at the same time.",
-        "Put a key of at least 256 bytes into the Secret, or replace the pods in the message.",
+        "Put a key of 16 bytes or more into the Secret.",
         PERSON,
     )
     RING_UNREADABLE = (
