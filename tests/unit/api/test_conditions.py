@@ -63,7 +63,8 @@ def test_what_needs_somebody_is_stalled_and_comes_first():
     assert status(found, "Reconciling") is None
     ready = find(found, "Ready")
     assert ready is not None
-    assert (ready.reason, ready.message) == ("PodsFailing", "first; later")
+    words = "first; later. See https://penstock.dev/r/PodsFailing"
+    assert (ready.reason, ready.message) == ("PodsFailing", words)
 
 
 def test_a_finding_can_be_a_condition_of_its_own():
@@ -96,7 +97,17 @@ def test_a_new_generation_moves_no_time():
 
 
 def test_a_message_never_exceeds_what_the_schema_takes():
-    assert len(conditions([Finding(None, PodReason.FAILING, "x" * 50_000)])[0].message) == 32768
+    message = conditions([Finding(None, PodReason.FAILING, "x" * 50_000)])[0].message
+    assert len(message) == 32768
+    assert message.endswith("x. See https://penstock.dev/r/PodsFailing")
+
+
+def test_an_address_is_there_once_and_for_reasons_that_need_a_person_only():
+    waits, fails = conditions([Finding(None, PodReason.NOT_READY, "no node yet")])[0], "no image"
+    assert waits.message == "no node yet"
+    once = conditions([Finding(False, PodReason.FAILING, fails)])[0].message
+    again = conditions([Finding(False, PodReason.FAILING, once)])[0].message
+    assert again == once == "no image. See https://penstock.dev/r/PodsFailing"
 
 
 @given(findings, st.integers(1, 9))

@@ -16,6 +16,7 @@ from penstock.api.kubernetes.meta import Condition
 from penstock.catalog.condition_reason import ConditionReason
 from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.reasons.object import ObjectReason
+from penstock.catalog.runbook import with_address
 
 READY = ConditionType.READY
 RECONCILING = ConditionType.RECONCILING
@@ -117,7 +118,8 @@ def _condition(
     type_: str, status: Literal["True", "False", "Unknown"], reason: ConditionReason, message: str
 ) -> Condition:
     # What is quoted may come from a file that is not UTF-8: the API server takes no surrogates.
-    words = message[:_MESSAGE_LIMIT].encode(errors="replace").decode()
+    text = with_address(message, reason, _MESSAGE_LIMIT)
+    words = text.encode(errors="replace").decode()
     return Condition(type=str(type_), status=status, reason=reason.value, message=words)
 
 

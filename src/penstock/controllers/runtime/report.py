@@ -18,6 +18,7 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.api.registry import problems, unsupported_fields
 from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.reasons.object import ObjectReason
+from penstock.catalog.runbook import without_address
 from penstock.kube import Recorder
 
 SERVED = ConditionType.SERVED
@@ -95,8 +96,9 @@ class Events:
         self, obj: KubeObject, old: Iterable[Condition], new: Iterable[Condition]
     ) -> None:
         """Emit a warning once when Stalled or Served changes its status or message."""
-        before = {one.type: (one.status, one.message) for one in old}
+        before = {one.type: (one.status, without_address(one.message)) for one in old}
         for one in new:
             bad = (one.type, one.status) in {(STALLED, "True"), (SERVED, "False")}
-            if bad and before.get(one.type) != (one.status, one.message):
-                self.warning(obj, one.reason, one.message)
+            words = without_address(one.message)
+            if bad and before.get(one.type) != (one.status, words):
+                self.warning(obj, one.reason, words)

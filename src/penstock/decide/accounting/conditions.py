@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.kinds import Pod
 from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.runbook import without_address
 from penstock.decide.accounting.slurmdbd import PAUSE_S, REACHABLE, waited_in_vain
 from penstock.decide.config import conditions as config_findings
 from penstock.model.cluster import AccountingLink, Cluster
@@ -42,7 +43,7 @@ def waits(link: AccountingLink) -> list[Finding]:
     if is_serving(link) is not False:
         return []
     found = find(link.conditions, READY)
-    said = found.message if found is not None else "nothing is known of it yet"
+    said = without_address(found.message) if found is not None else "nothing is known of it yet"
     message = f"At its first start slurmctld waits for Accounting {link.name}: {said}"
     return [Finding(None, AccountingReason.WAITING, message)]
 

@@ -16,6 +16,7 @@ from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.reasons.keys import KeyReason
+from penstock.catalog.runbook import without_address
 
 FAILING = ConditionType.DIRECTORY_FAILING
 """The condition's type. It does not affect Ready."""
@@ -121,6 +122,6 @@ def news(findings: Iterable[Finding], old: Iterable[Condition]) -> str:
     before = find(old, FAILING)
     for one in findings:
         if one.type == FAILING and not one.inverted:
-            known = (before.status, before.message) if before is not None else None
+            known = (before.status, without_address(before.message)) if before is not None else None
             return "" if known == ("True", one.message) else one.message
     return ""
