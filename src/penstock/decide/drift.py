@@ -117,8 +117,8 @@ def choice(annotations: Mapping[str, str]) -> tuple[Choice, list[Finding]]:
     if given in DRIFTS:
         return given, []
     words = (
-        f"Annotation {DRIFT} is {given!r}: it takes {', '.join(DRIFTS[:-1])} or {DRIFTS[-1]}. "
-        "Until then drift is only reported"
+        f"Annotation {DRIFT} is {given!r}, so drift is only reported. Set it to "
+        f"{', '.join(DRIFTS[:-1])} or {DRIFTS[-1]}"
     )
     return "Report", [Finding(False, ConfigReason.DRIFT_UNKNOWN, words)]
 

@@ -64,7 +64,10 @@ class GeneratedKeys:
         }
         with contextlib.suppress(NotFoundError, ConflictError):
             await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
-            note = f"Secret {meta.name} stays when the Controller goes, as slurmctld's state does"
+            note = (
+                f"Secret {meta.name} stays when the Controller is "
+                "deleted, as slurmctld's state does"
+            )
             events.normal(controller, Event.KEY_KEPT, note, "Update")
 
     async def _keep(self, controller: Controller, events: Events) -> None:
@@ -78,7 +81,7 @@ class GeneratedKeys:
             body = {"metadata": {"uid": meta.uid, "annotations": keep}}
             with contextlib.suppress(NotFoundError):
                 await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
-                note = f"Secret {meta.name} stays when its Helm release has it no more"
+                note = f"Secret {meta.name} stays when its Helm release is uninstalled"
                 events.normal(controller, Event.KEY_KEPT, note, "Update")
 
 

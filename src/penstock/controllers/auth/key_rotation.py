@@ -35,7 +35,7 @@ _PROGRESS = {
     Phase.LEARN: "slurmctld and workers learn it",
     Phase.CLIENTS: "slurmdbd and logins begin with it",
     Phase.SWITCH: "slurmctld and workers sign with it",
-    Phase.FORGET: "the former one is good no more",
+    Phase.FORGET: "the former key becomes invalid",
 }
 
 
@@ -73,7 +73,8 @@ class KeyRotation:
                 await self._context.objects.create_secret(controller, events, manifest)
                 return []
             message = (
-                f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
+                f"Secret {name} is no key ring, so a changed "
+                "slurm.key has no effect. Delete the Secret"
             )
             return [Finding(False, KeyReason.RING_UNREADABLE, message)]
         found = step(ring, self._view(controller, ring, wanted))
@@ -103,11 +104,14 @@ class KeyRotation:
     def _emit(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
         new = found.ring
         if found.taken_back:
-            note = f"slurm.key: {found.words}; both keys are good, and it is tried again"
+            note = f"slurm.key: {found.words}; both keys stay valid, and it is tried again"
             events.warning(controller, Event.KEY_STEP_TAKEN_BACK, note, "Rotate")
         elif new.phase is Phase.SETTLED:
             events.normal(
-                controller, Event.KEY_CHANGED, "Only the new slurm.key is good now", "Rotate"
+                controller,
+                Event.KEY_CHANGED,
+                "slurm.key was changed: only the new key is valid now",
+                "Rotate",
             )
         elif new.phase is not old.phase:
             note = f"slurm.key was changed: {_PROGRESS[new.phase]}"

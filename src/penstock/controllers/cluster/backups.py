@@ -137,7 +137,7 @@ class Backups:
                 continue
             await self._write(pod, TRUE if right else None)
             if right:
-                note = f"{wanted} is the slurmctld that works"
+                note = f"{wanted} has the active slurmctld"
                 events.normal(controller, Event.SLURMCTLD_ACTIVE, note, "Observe")
 
     async def _answering(self, controller: Controller) -> Mapping[str, bool] | None:

@@ -113,7 +113,10 @@ class SlurmdbdDelivery:
             state.has = (uid, wanted)
             state.delivery = None
             if delivery.handed:
-                note = f"slurmdbd of {pod.metadata.name} runs on with its changed slurmdbd.conf"
+                note = (
+                    f"slurmdbd of {pod.metadata.name} has read its "
+                    "changed slurmdbd.conf, without a restart"
+                )
                 self._events.normal(obj, Event.CONFIG_DELIVERED, note, "Configure")
             return []
         if report.rejected == wanted:
@@ -131,7 +134,7 @@ class SlurmdbdDelivery:
         ):
             delivery.refreshed += 1
             await self._restarter.refresh(pod, f"{wanted[:12]}-{delivery.refreshed}")
-        message = "slurmdbd has not taken over its changed slurmdbd.conf yet"
+        message = "slurmdbd has not read its changed slurmdbd.conf yet"
         return [Finding(None, ConfigReason.DELIVERING, f"{message}: {why}" if why else message)]
 
     async def _restart_on_change(self, obj: KubeObject, pod: Pod, wanted: str) -> None:

@@ -192,7 +192,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._slurmctld.begin(obj)
         if missing := self._secrets.missing(obj):
             found = Finding(
-                None, ObjectReason.SECRET_NOT_FOUND, f"Secret {missing[0]} does not exist"
+                None,
+                ObjectReason.SECRET_NOT_FOUND,
+                f"Secret {missing[0]} does not exist: create it, or remove the reference",
             )
             return [found, availability.common(resting=False, waiting=(found,))]
         unusable = self._secrets.unusable(obj)

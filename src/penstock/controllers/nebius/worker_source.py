@@ -108,9 +108,12 @@ class ClusterWorkers(WorkerSource):
             return self.problems[0]
         if self._cluster is None:
             name = self.workers.cluster
-            words = f"There is no SlurmCluster {name} in this namespace"
+            words = (
+                f"There is no SlurmCluster {name} in this namespace. Create it, or correct "
+                "spec.clusterName"
+            )
             if not name:
-                words = "spec.clusterName names no SlurmCluster"
+                words = "spec.clusterName is empty. Name the SlurmCluster of these workers"
             return Finding(None, ObjectReason.SLURM_CLUSTER_NOT_FOUND, words)
         if isinstance(self._declared_by, NodeSet):
             words = node_set_jail_problem(self._declared_by, self._cluster)

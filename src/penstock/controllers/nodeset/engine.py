@@ -130,7 +130,11 @@ class WorkerSetEngine:
                 findings += await source.findings(view, connection)
         except REFUSED as error:
             rejected = error
-            other = Finding(False, ObjectReason.REFUSED, f"The API server rejected it: {error}")
+            other = Finding(
+                False,
+                ObjectReason.REFUSED,
+                f"The API server rejects an object of this one: {error}",
+            )
             findings.insert(0, pod_security.finding(str(error)) or other)
         delays = [
             planned.requeue_after,

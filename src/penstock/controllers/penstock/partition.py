@@ -104,8 +104,9 @@ class PartitionReconciler(Reconciler[Partition]):
                 Finding(
                     False,
                     PartitionReason.CONTROLLER_EXTERNAL,
-                    "The Controller is external: its slurm.conf is not written here. Declare the "
-                    "partition where its slurmctld is",
+                    "The Controller is external, so its slurm.conf "
+                    "is not written here. Declare the "
+                    "partition in slurm.conf where slurmctld runs",
                 )
             ]
         key = cluster.controller.metadata.key

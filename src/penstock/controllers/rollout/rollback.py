@@ -93,16 +93,15 @@ class Rollbacks:
         await self._client.patch(source.resource, meta.namespace, meta.name, steps, kind="json")
 
     def _report(self, source: WorkerSource, back: Rollback) -> None:
-        asks = f"as {ROLLBACK} asks ({back.value})"
         if back.why:
-            note = f"Not rolled back, {asks}: {back.why}"
+            note = f"Cannot roll back to {back.value} (annotation {ROLLBACK}): {back.why}"
             self._events.warning(source.object, Event.ROLLBACK_IMPOSSIBLE, note, "Rollback")
             finding = Finding(
                 True, UpdateReason.ROLLBACK_IMPOSSIBLE, note, type=ROLLED_BACK, inverted=True
             )
         else:
             which = f"revision {back.number} ({back.name})"
-            note = f"The template of {which} is declared again, {asks}"
+            note = f"Rolled back to the template of {which}: annotation {ROLLBACK} is {back.value}"
             self._events.normal(source.object, Event.ROLLED_BACK, note, "Rollback")
             finding = Finding(True, UpdateReason.ROLLBACK_DONE, note, type=ROLLED_BACK)
         self._states.of(source.workers).done = back.value, finding

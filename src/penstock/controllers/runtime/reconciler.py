@@ -161,7 +161,11 @@ class Reconciler(StatusWriter[T]):
             except REFUSED as error:
                 rejection = error
                 findings = [
-                    Finding(False, ObjectReason.REFUSED, f"The API server rejected it: {error}")
+                    Finding(
+                        False,
+                        ObjectReason.REFUSED,
+                        f"The API server rejects an object of this one: {error}",
+                    )
                 ]
         await self.write(obj, findings, self.status(obj))
         if rejection is not None:

@@ -46,8 +46,8 @@ def internal_error(kind: str, name: str, error: Exception) -> Finding:
         False,
         INTERNAL_ERROR,
         f"{kind} {name} cannot be reconciled and stays as it is: {type(error).__name__}: {words}. "
-        "Undo what was changed last in it or in the objects it names, and report this with the "
-        "operator's log; it is tried again by itself",
+        "Undo the last change of it or of objects it names, and report this with the operator's "
+        "log",
     )
 
 

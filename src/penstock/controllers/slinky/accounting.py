@@ -227,7 +227,7 @@ class AccountingReconciler(Reconciler[Accounting]):
 
     def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Finding:
         if is_generated_key(space, ref.name, self._caches.store):
-            return Finding(None, KeyReason.CREATING, f"Secret {ref.name} is being made")
+            return Finding(None, KeyReason.CREATING, f"Secret {ref.name} is being created")
         return Finding(
             False,
             ObjectReason.SECRET_NOT_FOUND,

@@ -39,7 +39,7 @@ def prerequisite_findings(
                 )
             )
         elif given is None:
-            found.append(Finding(None, KeyReason.CREATING, f"Secret {ref.name} is being made"))
+            found.append(Finding(None, KeyReason.CREATING, f"Secret {ref.name} is being created"))
         else:
             found.append(
                 Finding(

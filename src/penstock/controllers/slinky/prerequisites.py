@@ -25,11 +25,13 @@ def require_cluster(clusters: SlinkyClusters, member: ClusterMember) -> ClusterI
             False,
             ObjectReason.CONTROLLER_NOT_FOUND,
             f"spec.controllerRef: there is no Controller {name} in namespace "
-            f"{member.metadata.namespace}. Nothing is made before it exists",
+            f"{member.metadata.namespace}. Create it, or correct the name",
         )
     if controller.metadata.deleting:
         return Finding(
-            False, ObjectReason.CONTROLLER_DELETING, f"Controller {name} is being deleted"
+            False,
+            ObjectReason.CONTROLLER_DELETING,
+            f"Controller {name} is being deleted. Delete this object too, or create {name} again",
         )
     if wrong := problems(controller):
         # What it declares now is not in effect, so nothing may follow it.

@@ -104,7 +104,9 @@ class RestApiReconciler(Reconciler[RestApi]):
         seconds, names = kept
         if names and not self._states.of(obj).is_kept:
             self._states.of(obj).is_kept = True
-            note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is external"
+            note = (
+                f"RestApi stays until workers of NodeSet {names} are drained: slurmctld is external"
+            )
             self.events.normal(obj, Event.DELETION_WAITS, note, "Finalize")
         return Result(requeue_after=seconds)
 

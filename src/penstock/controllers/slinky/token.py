@@ -83,11 +83,7 @@ class TokenReconciler(Reconciler[Token]):
             return [self._no_key(space, key_ref)]
         secret = self._caches.secrets.get(f"{space}/{ref.name}")
         if secret is not None and await self._taken_over(obj, secret, key_ref.name):
-            return [
-                Finding(
-                    None, TokenReason.TAKING_OVER, f"Secret {ref.name} becomes this Token's own"
-                )
-            ]
+            return [Finding(None, TokenReason.TAKING_OVER, f"Taking over Secret {ref.name}")]
         there = self._secrets.value(space, ref)
         text = there.decode(errors="replace") if there is not None else None
         request = token_request(obj.spec)
@@ -155,7 +151,7 @@ class TokenReconciler(Reconciler[Token]):
     def _no_key(self, space: str, ref: SecretKeySelector) -> Finding:
         name, key = ref.name, ref.key
         if is_generated_key(space, name, self._caches.store):
-            return Finding(None, KeyReason.CREATING, f"Secret {name} is being made")
+            return Finding(None, KeyReason.CREATING, f"Secret {name} is being created")
         return Finding(
             False,
             ObjectReason.SECRET_NOT_FOUND,
@@ -180,9 +176,7 @@ class TokenReconciler(Reconciler[Token]):
         }
         with contextlib.suppress(ConflictError, NotFoundError):
             await self.client.patch(SECRETS, meta.namespace, meta.name, body)
-            self.events.normal(
-                obj, Event.TAKEN_OVER, f"Secret {meta.name} is this Token's now", "Adopt"
-            )
+            self.events.normal(obj, Event.TAKEN_OVER, f"Took over Secret {meta.name}", "Adopt")
         return True
 
     async def _tidy(self, obj: Token, name: str) -> None:
@@ -202,5 +196,5 @@ def _stays(verdict: Verdict, reason: TokenReason, name: str) -> Finding:
         False,
         reason,
         f"The token in Secret {name} is not as declared ({verdict.words}), and spec.refresh is "
-        "false: delete the Secret to have a new one made",
+        "false. Delete the Secret to get a new token",
     )

@@ -17,13 +17,13 @@ def findings(link: AccountingLink | None, *, has_worked: bool) -> list[Finding]:
     """Whether the Accounting that a cluster names exists; `has_worked` is about slurmctld."""
     if link is None or link.exists:
         return []
-    until = "nothing is accounted" if has_worked else "slurmctld is not started"
+    until = "no job is recorded" if has_worked else "slurmctld is not started"
     return [
         Finding(
             None,
             AccountingReason.NOT_FOUND,
             f"spec.accountingRef: there is no Accounting {link.name} in namespace "
-            f"{link.namespace}: {until} before it exists",
+            f"{link.namespace}, so {until}. Create it, or remove the reference",
         )
     ]
 

@@ -72,7 +72,7 @@ def database(report: SlurmdbdReport, where: str) -> Finding:
     """Return the condition of a slurmdbd that runs and is not ready; `where` is its database."""
     kept = "slurmctld keeps its records until then"
     if not report.database:
-        message = f"slurmdbd is starting, and waits for its database {where}; {kept}"
+        message = f"slurmdbd starts and waits for its database {where}; {kept}"
         return Finding(None, AccountingReason.WAITING_FOR_DATABASE, message, type=REACHABLE)
     if _REFUSALS.search(report.database):
         message = f"Database {where} rejects slurmdbd: {report.database}; {kept}"

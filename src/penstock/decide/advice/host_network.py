@@ -24,8 +24,8 @@ def findings(pod: Json, listens: str, before: Iterable[Condition]) -> list[Findi
     if pod.get("hostNetwork"):
         message = (
             f"hostNetwork: {listens} at the Kubernetes node's addresses, where NetworkPolicies do "
-            "not apply, and only one such pod fits on a Kubernetes node. Restrict connections with "
-            "a firewall"
+            "not apply. Restrict connections with a firewall; one such pod fits on a Kubernetes "
+            "node"
         )
         return [Finding(True, PodReason.HOST_NETWORK, message, type=EXPOSED)]
     if find(before, EXPOSED) is None:

@@ -18,10 +18,9 @@ _ROOT = (
     "Have the namespace enforce `baseline`"
 )
 _LESS = (
-    "; a worker is privileged by default. Set in spec.slurmd.securityContext "
-    "`privileged: false` and `capabilities: {add: []}`, with which Slurm cannot use cgroups "
-    "(ProctrackType=proctrack/linuxproc, TaskPlugin=task/none), or have the namespace enforce "
-    "`privileged`"
+    "; a worker is privileged by default. Have the namespace enforce `privileged`, or set "
+    "`privileged: false` and `capabilities: {add: []}` in spec.slurmd.securityContext, without "
+    "cgroups (ProctrackType=proctrack/linuxproc, TaskPlugin=task/none)"
 )
 
 

@@ -110,7 +110,9 @@ def findings(secret: str, every: Mapping[str, str], old: Iterable[Condition]) ->
     if pods:
         # One pod is enough of those with the same errors.
         errors = "; ".join(f"sssd of {pod} reports: {words}" for words, pod in pods.items())
-        message = f"{errors}. Directory users are not known here; correct Secret {secret}"
+        message = (
+            f"{errors}. Users of the directory are unknown: correct sssd.conf in Secret {secret}"
+        )
         return [Finding(True, KeyReason.SSSD_FAILS, message, type=FAILING)]
     if find(old, FAILING) is None:
         return []

@@ -22,8 +22,8 @@ from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
 
 _NOT_OURS = (
-    "slurmctld is external (spec.external): reconfigure or restart it where it runs; Penstock has "
-    "no rights there"
+    "slurmctld is external (spec.external), so the operator has no rights there: reconfigure or "
+    "restart it where it runs"
 )
 
 
@@ -44,23 +44,23 @@ def answers(
         ref = cluster.jwt_key
         message = (
             f"authentication failed: slurmctld at {where} rejects tokens signed with key "
-            f"{ref.key} of Secret {ref.name}. Put the JWT key of that slurmctld there, or correct "
-            f"its clock if it differs from ours. {jobs.why}"
+            f"{ref.key} of Secret {ref.name} ({jobs.why}). Put its JWT key there, or correct its "
+            "clock"
         )
         return Finding(False, ConnectionReason.AUTHENTICATION_FAILED, message)
     if rejection is not None:
         ref, kind = cluster.slurm_key, "munge key" if cluster.has_munge else "slurm.key"
         message = (
-            f"authentication failed: slurmctld at {where} does not take the {kind} that slurmd "
-            f"of {rejection.pod} has ({rejection.words}): put the key of that slurmctld into "
-            f"Secret {ref.name}, key {ref.key}"
+            f"authentication failed: slurmctld at {where} rejects the {kind} that slurmd "
+            f"of {rejection.pod} has ({rejection.words}). Put its key into Secret {ref.name}, key "
+            f"{ref.key}"
         )
         return Finding(False, ConnectionReason.AUTHENTICATION_FAILED, message)
     if not isinstance(jobs, Unknown):
         return Finding(True, ConnectionReason.SLURMCTLD_ANSWERS, f"slurmctld answers at {where}")
     if (found := closed(way, "slurmctld", host, port)) is not None:
         return Finding(found.ok, found.reason, f"{found.message}. {jobs.why}")
-    message = f"It is not known whether slurmctld works at {where}: {jobs.why}"
+    message = f"slurmctld at {where} has not answered slurmrestd: {jobs.why}"
     return Finding(None, ConnectionReason.SLURMCTLD_SILENT, message)
 
 
@@ -79,8 +79,8 @@ def unreached(
         return []
     where = f"{cluster.host}:{cluster.port}"
     message = (
-        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: it needs a route "
-        "to the pods' addresses, and no firewall on the way"
+        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}. Give it a route to "
+        "the pods' addresses, without a firewall on the way"
     )
     return [Finding(None, ConnectionReason.WORKERS_UNREACHABLE, message)]
 
@@ -88,7 +88,7 @@ def unreached(
 def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object]]) -> Finding:
     """Return whether an external slurmctld has a worker set's partition, or the lines to add."""
     if isinstance(records, Unknown):
-        message = f"It is not known whether slurmctld has partition {name}: {records.why}"
+        message = f"Partition {name} of slurmctld is not known: {records.why}"
         return Finding(None, ConnectionReason.PARTITION_UNKNOWN, message)
     if name in records.value:
         return Finding(True, ConnectionReason.PARTITION_OUTSIDE, f"slurmctld has partition {name}")

@@ -19,7 +19,7 @@ def findings(why: str, *, running: bool) -> list[Finding]:
     """Return the condition of a release of slurmctld that is not started."""
     if not why:
         return []
-    kept = "slurmctld goes on as it is" if running else "slurmctld is not started"
+    kept = "slurmctld keeps its image" if running else "slurmctld is not started"
     return [Finding(False, REFUSED, f"spec.slurmctld.image: {why}. {kept}")]
 
 

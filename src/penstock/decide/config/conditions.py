@@ -45,16 +45,14 @@ def findings(
     words = decision.words
     match decision.stage:
         case Stage.STARTING if decision.needs_correction:
-            message = (
-                "slurmctld does not start, and there is no earlier configuration to put back: "
-            )
+            message = "slurmctld does not start with its first configuration; correct it: "
             message += f"{words}{place(words, declared)}"
             return [Finding(False, ConfigReason.REFUSED, message, type=VALID)]
         case Stage.STARTING:
             return []
         case Stage.EFFECTIVE if not decision.is_acknowledged:
             message = (
-                "The configuration was handed over without a trial, and slurmctld is not asked"
+                "slurmctld has the configuration without a trial, and does not report its result"
             )
             return [Finding(True, ConfigReason.DELIVERED, message + _because(words), type=APPLIED)]
         case Stage.EFFECTIVE:
@@ -63,13 +61,13 @@ def findings(
                 Finding(True, ConfigReason.IN_EFFECT, type=APPLIED),
             ]
         case Stage.TRYING:
-            message = "The changed configuration waits for its trial start" + _because(words)
+            message = "The candidate configuration waits for its trial start" + _because(words)
             return [
                 Finding(None, ConfigReason.TRYING, message, type=VALID),
                 Finding(None, ConfigReason.TRYING, message, type=APPLIED),
             ]
         case Stage.DELIVERING:
-            message = "The changed configuration waits for slurmctld to take it over"
+            message = "The candidate configuration waits for slurmctld to read it"
             return [
                 Finding(True, ConfigReason.ACCEPTED, type=VALID),
                 Finding(None, ConfigReason.DELIVERING, message + _because(words), type=APPLIED),
@@ -96,8 +94,8 @@ def findings(
 def with_delay(found: list[Finding]) -> list[Finding]:
     """Return the findings, with the remark in ConfigApplied that a restart waits."""
     words = (
-        "slurmctld's restart waits for it, at most a minute, as jobs of partitions that the "
-        "files lack would end"
+        "slurmctld restarts after it, in a minute at most: jobs of partitions that the files lack "
+        "would end"
     )
     return [
         replace(one, message=f"{one.message}. {words}") if one.type == APPLIED else one
@@ -157,7 +155,7 @@ def step(decision: ConfigStep, pod: str, *, kind: str, live: bool, persistent: b
             f"In effect by REST calls: {_named(plan, Force.REST)}; slurmctld is not reconfigured"
         )
     elif live:
-        message = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
+        message = f"The files of {pod} changed, and slurmctld needs no reconfigure"
     else:
         named = (
             list_some([_with_change(item) for item in plan.items]) or f"files that the {kind} names"
@@ -175,7 +173,7 @@ def _remarks(plan: Plan, persistent: bool) -> list[str]:
     left = [one for one in plan.daemons if one != "slurmctld" or not persistent]
     if left:
         named = _named(plan, Force.RESTART)
-        found.append(f"{named} needs a restart of {', '.join(left)}, which is left to you")
+        found.append(f"{named} needs a restart of {', '.join(left)}: restart it yourself")
     return found
 
 

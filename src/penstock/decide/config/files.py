@@ -30,7 +30,7 @@ def rejected_files(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Findi
         Finding(
             False,
             ConfigReason.FILE_REFUSED,
-            f"ConfigMap {name} has a file {file}, which cannot be: {why}",
+            f"ConfigMap {name} has a reserved file {file}: {why}",
         )
         for name, data in found
         for file, why in _RESERVED.items()

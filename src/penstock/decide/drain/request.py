@@ -107,7 +107,8 @@ def next_node_update(
     overwritten = resume.overwritten_drain_reason(marks, node, worker.comment)
     if overwritten is not None:
         why = EventReason(
-            Event.DRAIN_RESTORED, f"Node {node.name} was drained before its pod was replaced"
+            Event.DRAIN_RESTORED,
+            f"Drained {node.name} again: it was drained before its pod was replaced",
         )
         return DrainNode(node.name, overwritten, override=True, why=why)
     if request is None:
@@ -117,7 +118,7 @@ def next_node_update(
             return None
         # Before the new pod's slurmd is there, a job would be lost on it.
         if node.drain and is_ours and worker.is_registered:
-            why = EventReason(Event.UNDRAINED, f"Nobody wants node {node.name} drained any more")
+            why = EventReason(Event.UNDRAINED, f"Undrained {node.name}: no drain request remains")
             return UndrainNode(node.name, why)
         return None
     if not node.drain:

@@ -28,7 +28,8 @@ def resume_action(marks: WorkerMarks, worker: Worker, node: Node) -> ResumeNode 
     if node.state & {"FAIL", "FAILING"}:
         return None
     return ResumeNode(
-        node.name, EventReason(Event.NODE_RESUMED, f"Pod {worker.name} is ready again")
+        node.name,
+        EventReason(Event.NODE_RESUMED, f"Resumed {node.name}: pod {worker.name} is ready again"),
     )
 
 

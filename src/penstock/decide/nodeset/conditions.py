@@ -89,7 +89,8 @@ def _places(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
     return Finding(
         False,
         WorkerReason.HOSTNAME_INVALID,
-        f"{len(shown)} Kubernetes nodes get no pod of that name: {list_some(shown, '; ')}. Correct "
+        f"{len(shown)} Kubernetes nodes have an invalid host name and no pod: "
+        f"{list_some(shown, '; ')}. Correct "
         f"their annotation {view.workers.marks.hostname}",
     )
 
@@ -112,7 +113,7 @@ def _no_node_fits(view: WorkerSetView, observed: ObservedWorkers) -> Finding | N
         True,
         WorkerReason.NO_NODE_FITS,
         f"None of {len(view.kubernetes_nodes)} Kubernetes nodes fits nodeSelector, affinity and "
-        f"tolerations of {view.workers.wording.template_field}",
+        f"tolerations of {view.workers.wording.template_field}, so there are no workers",
     )
 
 
@@ -122,14 +123,18 @@ def _controller(view: WorkerSetView, deletion: Deletion) -> Finding | None:
     if view.controller is ControllerState.PRESENT:
         return None
     if view.deleting:
-        return Finding(None, cluster_gone(kind), f"{of} is gone or going: {_going(view, deletion)}")
+        return Finding(None, cluster_gone(kind), f"{of} is deleted: {_going(view, deletion)}")
     if view.controller is ControllerState.DELETING:
-        return Finding(False, cluster_deleting(kind), f"{of} is being deleted")
+        return Finding(
+            False,
+            cluster_deleting(kind),
+            f"{of} is being deleted. Delete this {workers.kind} too, or create {of} again",
+        )
     words = f"there is no {of}" if workers.cluster else f"it names no {kind}"
     return Finding(
         False,
         cluster_not_found(kind),
-        f"{workers.wording.cluster_field}: {words}; no pods are made before it",
+        f"{workers.wording.cluster_field}: {words}. Create it, or correct the name",
     )
 
 
@@ -168,8 +173,8 @@ def _name_conflicts(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     return Finding(
         False,
         WorkerReason.POD_NAME_TAKEN,
-        f"Pods have names that this {view.workers.kind} needs and are not its own: {names}. Delete "
-        "or rename them",
+        f"Pods of other owners have names of this {view.workers.kind}'s pods: {names}. Delete or "
+        "rename them",
     )
 
 
@@ -183,7 +188,9 @@ def _deleting(view: WorkerSetView, roles: PodRoles) -> Finding | None:
         return None
     left = len(roles.to_delete) + len(roles.terminating)
     return Finding(
-        None, WorkerReason.DELETING, f"Being deleted; {left} pods are left to drain and delete"
+        None,
+        WorkerReason.DELETING,
+        f"{view.workers.kind} {view.workers.metadata.name} is being deleted: {left} pods are left",
     )
 
 
@@ -260,7 +267,7 @@ def _slurm_unknown(view: WorkerSetView, observed: ObservedWorkers) -> Finding | 
     why = observed.slurm.unknown_reason
     if why is None or view.deleting or not any(worker.is_ready for worker in observed.all):
         return None
-    message = f"Slurm's state is not known ({why}): nothing is drained or deleted by it"
+    message = f"Slurm's state is not known ({why}), so no worker is drained or deleted"
     return Finding(None, SlurmNodeReason.UNKNOWN, message)
 
 
@@ -274,13 +281,13 @@ def _not_registered(
     names = _names(one for one in roles.kept if one.is_ready and one.node is None)
     if not names:
         return None
-    message = f"{len(names)} ready pods are not known to Slurm: {list_some(names)}. "
+    message = f"{len(names)} ready pods have no node in Slurm: {list_some(names)}. "
     if view.cannot_register is None:
-        message += "They are led to register again"
+        message += "The operator makes their slurmd register again"
     else:
         by_hand = view.workers.update.type == "OnDelete"
-        then = "delete them" if by_hand else "they are replaced within maxUnavailable"
-        message += f"They cannot be led to register again ({view.cannot_register}): {then}"
+        then = "delete the pods" if by_hand else "the pods are replaced within maxUnavailable"
+        message += f"Their slurmd cannot register again ({view.cannot_register}): {then}"
     return Finding(None, SlurmNodeReason.NOT_REGISTERED, message)
 
 
@@ -327,7 +334,9 @@ def _shared(observed: ObservedWorkers) -> Finding | None:
         return None
     shown = list_some(sorted(names))
     return Finding(
-        False, SlurmNodeReason.SHARED, f"Several pods claim the same Slurm node: {shown}"
+        False,
+        SlurmNodeReason.SHARED,
+        f"Several pods have the host name of one Slurm node: {shown}. Give them different names",
     )
 
 

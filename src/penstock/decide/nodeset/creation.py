@@ -25,7 +25,9 @@ def plan_creations(
     return (
         *deletions_before_recreate(view, observed, nodes),
         *(
-            CreatePod(slot, EventReason(ActionReason.CREATE_POD, f"Pod {slot.pod} is wanted"))
+            CreatePod(
+                slot, EventReason(ActionReason.CREATE_POD, f"Pod {slot.pod} does not exist yet")
+            )
             for slot in roles.missing
             if slot.pod not in terminating_pvcs
         ),

@@ -16,8 +16,8 @@ from penstock.decide.observed.worker import Worker
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.rollout.recreation import outdated, recreate_after
 
-_FORGOTTEN = "Slurm has no record of its node and cannot have it register again"
-_UPDATED = "One of a newer template takes its place"
+_FORGOTTEN = "Slurm has no record of its node, and its slurmd cannot register again"
+_UPDATED = "The template changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +107,5 @@ def _of_kept(
         if ground is None:
             yield KeepWorker(worker)
         else:
-            message = f"Pod {worker.name} never got to work and has an older template"
+            message = f"Pod {worker.name} never started, and the template changed"
             yield DeleteWorker(worker, ground, EventReason(ActionReason.OLD_REVISION, message))

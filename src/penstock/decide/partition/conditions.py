@@ -52,8 +52,8 @@ def findings(view: PartitionView) -> list[Finding]:
             Finding(
                 False,
                 PartitionReason.NAME_TAKEN,
-                f"Partition {view.name} is declared by {view.conflict} already, which keeps it. "
-                "Take it out there, or choose another spec.name",
+                f"Partition {view.name} is declared by {view.conflict}, which keeps it. Remove it "
+                "there, or choose another spec.name",
             )
         ]
     found: list[Finding] = []
@@ -62,8 +62,8 @@ def findings(view: PartitionView) -> list[Finding]:
             Finding(
                 False,
                 PartitionReason.NODE_SET_NOT_FOUND,
-                f"spec.nodeSets: there is no NodeSet {list_some(view.missing)} in this namespace "
-                "that belongs to the same Controller. The partition is there without its nodes",
+                f"spec.nodeSets: the Controller has no NodeSet {list_some(view.missing)} in this "
+                "namespace, so the partition lacks its nodes. Create it, or correct the name",
             )
         )
     if view.rejected:
@@ -84,7 +84,9 @@ def describe_rejection(name: str, line: str, words: str) -> str:
 
 
 def _live(view: PartitionView) -> Finding:
-    slower = f"; the change goes by slurm.conf alone: {view.by_file}" if view.by_file else ""
+    slower = (
+        f"; slurmrestd cannot change it, so slurm.conf does: {view.by_file}" if view.by_file else ""
+    )
     if isinstance(view.live, Unknown):
         return Finding(None, SlurmNodeReason.UNKNOWN, f"{view.live.why}{slower}")
     live = view.live.value
@@ -98,11 +100,7 @@ def _live(view: PartitionView) -> Finding:
         return Finding(
             None, PartitionReason.APPLYING, f"{describe_differences(live.differences)}{slower}"
         )
-    waiting = (
-        f"Nodes that belong to it as soon as they register: {list_some(view.absent)}"
-        if view.absent
-        else ""
-    )
+    waiting = f"Nodes that have not registered yet: {list_some(view.absent)}" if view.absent else ""
     return Finding(True, PartitionReason.IN_EFFECT, waiting)
 
 

@@ -53,9 +53,8 @@ def finding(
         return None
     if isinstance(jobs, Unknown) and not restapi:
         message = (
-            f"Partition {list_some(found)} is removed from the declaration and stays, drained: "
-            "there is no RestApi, so nothing lists its jobs. Create a RestApi; you may delete it "
-            "again once the partition is gone"
+            f"Partition {list_some(found)} is removed from the declaration and stays, drained, as "
+            "no RestApi lists its jobs. Create one; you may delete it once the partition is gone"
         )
         return _finding(_UNKNOWN, message)
     if isinstance(jobs, Unknown):

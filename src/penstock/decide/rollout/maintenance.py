@@ -147,7 +147,7 @@ def maintenance(
     rejected = reservations.rejected
     if rejected is None or not found.actions:
         return found
-    message = f"slurmctld rejected reservation {view.workers.names.reservation}: {rejected.words}"
+    message = f"slurmctld rejects reservation {view.workers.names.reservation}: {rejected.words}"
     finding = Finding(False, UpdateReason.RESERVATION_REFUSED, message, type=CREATED)
     left = max(0.0, rejected.again_at - view.now)
     return Maintenance(() if left else found.actions, finding, left or found.requeue_after)
@@ -171,10 +171,10 @@ def _planned(
     if window is None:
         words = f"{count}, and the window {_span(plan.first)} is over: set another startTime"
         return Maintenance(
-            _none(view, deletion, "Its time is over"), _absent(UpdateReason.SCHEDULE_OVER, words)
+            _none(view, deletion, "Its window is over"), _absent(UpdateReason.SCHEDULE_OVER, words)
         )
     if not nodes:
-        words = f"{count}, and Slurm has no node of them: they go {_span(window)}"
+        words = f"{count}, and Slurm has no node of them: they are replaced {_span(window)}"
         gone = _none(view, deletion, "Slurm has no node to replace")
         return Maintenance(gone, _absent(UpdateReason.NO_NODES, words), _requeue_after(window, now))
     found = _existing(case, window, seen) if seen is not None else _made(case, window)
@@ -208,7 +208,7 @@ def _existing(case: _Case, window: Window, seen: Reservation) -> Maintenance:
         words = f"{case.count}: {case.listed} are replaced in reservation {name}, {_span(window)}"
         return Maintenance((), Finding(True, UpdateReason.CREATED, words, type=CREATED), _PASSING_S)
     if not _right(case, window, seen):
-        message = f"Reservation {name} ({span}) is not as declared"
+        message = f"Reservation {name} ({span}) differs from the schedule: it is created again"
         finding = Finding(None, UpdateReason.CREATING_RESERVATION, message, type=CREATED)
         return Maintenance(
             (DeleteReservation(name, EventReason(Event.RESERVATION_DELETED, message)),), finding
@@ -271,7 +271,7 @@ def _none(view: WorkerSetView, deletion: Deletion, ground: str) -> tuple[Reserva
         return ()
     if deletion.is_orphaned:
         why = EventReason(
-            Event.RESERVATION_LEFT, f"There is no Slurm left to delete reservation {name} in"
+            Event.RESERVATION_LEFT, f"Reservation {name} is left: its slurmctld is gone"
         )
         return (RemoveFinalizer(finalizer, why),) if has else ()
     known = view.reservations.known

@@ -103,8 +103,9 @@ def finding(marks: WorkerMarks, rejections: Mapping[str, TopologyRejection]) -> 
     return Finding(
         False,
         SlurmNodeReason.TOPOLOGY_REFUSED,
-        f"Slurm rejects the annotation {marks.topology} of {len(shown)} Kubernetes nodes; their "
-        f"Slurm nodes stay where they were: {list_some(shown, '; ')}",
+        f"slurmctld rejects the annotation {marks.topology} of {len(shown)} Kubernetes nodes, "
+        f"whose Slurm nodes stay where they were: {list_some(shown, '; ')}. Correct the "
+        "annotation, or topology.yaml",
     )
 
 

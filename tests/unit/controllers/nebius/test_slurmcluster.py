@@ -78,7 +78,7 @@ def test_a_secret_of_the_user_is_named_waited_for_and_found() -> None:
     async def play(lab: Lab) -> None:
         lab.world.edit_cluster(SPACE, {"secrets": {"sshdKeysName": "mine"}})
         await lab.until(lambda: lab.condition()[1] == "SecretNotFound")
-        words = "Secret mine does not exist"
+        words = "Secret mine does not exist: create it, or remove the reference"
         assert lab.condition()[2] == f"{words}. See https://penstock.dev/r/SecretNotFound"
         assert lab.phase() == "Pending"
         assert lab.find("batch/jobs", JOB) is None
