@@ -356,6 +356,7 @@ def until(
         if not current or one["reason"] != reason or words not in one["message"]:
             return None
         message = without_address(one["message"])
+        assert one["message"] == f"{message}. See https://penstock.dev/r/{reason}"
         return None if without and without in message else message
 
     told: str = cluster.until(PLURALS[kind], found, f"{kind} says {reason} {words}", SECONDS)
