@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds manifests test parts storm cert-manager plans demo down docs bench bench-check lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference manifests test parts storm cert-manager plans demo down docs bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -45,6 +45,9 @@ model: venv ## the promises in simulated time: state machines, races, a few faul
 
 crds: venv ## write deploy/crds from the typed kinds
 	$(PY) -m penstock.api.crd deploy/crds
+
+reference: venv ## write docs/reference from the code
+	PYTHONPATH=tests $(PY) -m reference
 
 manifests: venv ## write deploy/*.yaml from the operator's charts (Helm is compiled the first time)
 	$(PY) -m penstock.local.charts deploy/operator.yaml deploy/soperator.yaml

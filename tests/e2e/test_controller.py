@@ -170,7 +170,7 @@ def test_a_cluster_joins_an_external_slurmctld_with_its_keys_and_its_partition(
         return ready["message"] if ready["reason"] == "PartitionOutside" else None
 
     words = far.until("nodesets", told, "the lines of its partition are told", LONG_S)
-    lines = re.findall(r"((?:NodeSet|PartitionName)=burst .*?)(?= and |; |$)", words)
+    lines = re.findall(r"((?:NodeSet|PartitionName)=burst .*?)(?= and |; |\. See |$)", words)
     assert len(lines) == 2, words
     near.apply(controller(EXTRA_CONF + "".join(f"{line}\n" for line in lines)))
     far.until_ready("nodesets", "burst", LONG_S)

@@ -22,6 +22,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition, ready, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
+from penstock.catalog.runbook import without_address
 
 PAGE = Path(__file__).parents[2] / "docs/platform/mistakes.md"
 BEGIN, END = "<!-- table: written by tests/e2e/test_invalid.py -->\n", "<!-- end of table -->\n"
@@ -354,7 +355,8 @@ def until(
         current = one.get("observedGeneration") == obj["metadata"]["generation"]
         if not current or one["reason"] != reason or words not in one["message"]:
             return None
-        message = one["message"]
+        message = without_address(one["message"])
+        assert one["message"] == f"{message}. See https://penstock.dev/r/{reason}"
         return None if without and without in message else message
 
     told: str = cluster.until(PLURALS[kind], found, f"{kind} says {reason} {words}", SECONDS)

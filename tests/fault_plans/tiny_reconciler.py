@@ -15,6 +15,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import CLAIMS, NODES, PODS, ControllerRevision
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.controller import CONTROLLERS
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
 from penstock.controllers.observed.watching import (
     PODS_BY_NODE,
@@ -105,7 +106,9 @@ class CrewSource(WorkerSource):
     def creation_blocked(self) -> Finding | None:
         if self.is_cluster_ready:
             return None
-        return Finding(False, "ClusterNotFound", f"spec.cluster: there is no {self._key}")
+        return Finding(
+            False, ObjectReason.CONTROLLER_NOT_FOUND, f"spec.cluster: there is no {self._key}"
+        )
 
     def pod(self, slot: WorkerSlot) -> Json:
         crew = self._crew

@@ -20,6 +20,7 @@ import yaml
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.schema import DEFAULT, Column, KindInfo
 from penstock.api.registry import KINDS
+from penstock.catalog.marks import kubernetes
 
 HEADER = "# Generated from src/penstock/api by `make crds`. Change it there.\n"
 _API_VERSION = "Group and version of this object's schema."
@@ -59,7 +60,7 @@ def definition(info: KindInfo) -> Json:
         "metadata": {
             "name": f"{resource.plural}.{resource.group}",
             # With a definition go all objects of its kind. Helm leaves it when a release goes.
-            "annotations": {"helm.sh/resource-policy": "keep"},
+            "annotations": {kubernetes.HELM_POLICY.key: "keep"},
         },
         "spec": {
             "group": resource.group,

@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import demo, exporter, images, local, network, plan
+from penstock.cli import demo, explain, exporter, images, local, network, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,6 +19,7 @@ app.command(
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )(exporter.exporter)
+app.command()(explain.explain)
 
 
 def main() -> None:

@@ -13,9 +13,11 @@ from typing import Literal, TypeAlias
 from penstock.api.cluster.marks import DRIFT, DRIFTS
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.slurm.partition.declaration import Difference
 
-DRIFTED = "Drifted"
+DRIFTED = ConditionType.DRIFTED
 CONFIRM_S = 2.0
 """Seconds between two answers of slurmctld that confirm a difference."""
 AGAIN_S = 30.0
@@ -115,10 +117,10 @@ def choice(annotations: Mapping[str, str]) -> tuple[Choice, list[Finding]]:
     if given in DRIFTS:
         return given, []
     words = (
-        f"Annotation {DRIFT} is {given!r}: it takes {', '.join(DRIFTS[:-1])} or {DRIFTS[-1]}. "
-        "Until then drift is only reported"
+        f"Annotation {DRIFT} is {given!r}, so drift is only reported. Set it to "
+        f"{', '.join(DRIFTS[:-1])} or {DRIFTS[-1]}"
     )
-    return "Report", [Finding(False, "DriftUnknown", words)]
+    return "Report", [Finding(False, ConfigReason.DRIFT_UNKNOWN, words)]
 
 
 def findings(
@@ -130,12 +132,13 @@ def findings(
     """
     before = find(old, DRIFTED)
     if words:
-        return [Finding(True, "ChangedInSlurm", "; ".join(words), type=DRIFTED)]
+        return [Finding(True, ConfigReason.CHANGED_IN_SLURM, "; ".join(words), type=DRIFTED)]
     if words is None and before is not None:
         agrees = before.status == "False"
-        return [Finding(True, before.reason, before.message, type=DRIFTED, inverted=agrees)]
+        reason = ConfigReason.AS_DECLARED if agrees else ConfigReason.CHANGED_IN_SLURM
+        return [Finding(True, reason, before.message, type=DRIFTED, inverted=agrees)]
     if before is not None or (always and words is not None):
-        return [Finding(True, "AsDeclared", type=DRIFTED, inverted=True)]
+        return [Finding(True, ConfigReason.AS_DECLARED, type=DRIFTED, inverted=True)]
     return []
 
 

@@ -19,6 +19,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
+from penstock.catalog.reasons.workers import WorkerReason
 from penstock.decide.observed.worker import Worker
 from penstock.decide.pod import deadline
 from penstock.model.worker_marks import WorkerMarks
@@ -52,7 +53,7 @@ def cost_findings(marks: WorkerMarks, pods: Iterable[Pod]) -> list[Finding]:
         f"Annotation {marks.deletion_cost} of {list_some(shown)} is no whole number from "
         f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
     )
-    return [Finding(True, "DeletionCostIgnored", message)]
+    return [Finding(True, WorkerReason.DELETION_COST_IGNORED, message)]
 
 
 def _cost(marks: WorkerMarks, pod: Pod) -> int | None:

@@ -34,6 +34,7 @@ LOCAL = "localhost/penstock"
 """Prefix of images that are loaded into nodes: `localhost` is a registry to no one but the node."""
 OPERATOR_PARTS = (
     "base",
+    "catalog",
     "slurm",
     "api",
     "model",

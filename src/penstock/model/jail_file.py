@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.catalog.condition_reason import ConditionReason
+
 DEFAULT_MODE = 0o644
 
 
@@ -20,7 +22,7 @@ class JailFile:
 class Fault:
     """Why the files of an object are not written: a condition's reason and its message."""
 
-    reason: str
+    reason: ConditionReason
     message: str
 
 

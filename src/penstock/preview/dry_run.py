@@ -9,11 +9,12 @@ import msgspec
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.marks import kubernetes
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.kube import Client, KubeError, Manager, NotFoundError
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+LAST_APPLIED = kubernetes.LAST_APPLIED.key
 DryRunObject = tuple[str, Json]
 """A resource (`group/plural`) and the object."""
 

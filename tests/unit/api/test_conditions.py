@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 
 from penstock.api.kubernetes.conditions import Finding, conditions, find, set_conditions
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.configuration import ConfigReason
+from penstock.catalog.reasons.object import ObjectReason
+from penstock.catalog.reasons.pods import PodReason
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
+from penstock.catalog.reasons.workers import WorkerReason
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)
 STAMP = "2026-11-21T12:00:00Z"
 
-reasons = st.sampled_from(["ScalingOut", "SlurmUnknown", "ImageMissing"])
+reasons = st.sampled_from([WorkerReason.CREATING_PODS, SlurmNodeReason.UNKNOWN, PodReason.FAILING])
 messages = st.text(max_size=20)
 findings = st.builds(
     Finding,
@@ -35,28 +41,36 @@ def test_without_findings_an_object_is_ready():
 
 
 def test_what_is_under_way_is_reconciling():
-    found = conditions([Finding(True, "Fine"), Finding(None, "ScalingOut", "2 of 3 pods")])
+    found = conditions(
+        [Finding(True, PodReason.READY), Finding(None, WorkerReason.CREATING_PODS, "2 of 3 pods")]
+    )
     assert status(found, "Ready") == "False"
     assert status(found, "Reconciling") == "True"
     assert status(found, "Stalled") is None
     ready = find(found, "Ready")
     assert ready is not None
-    assert (ready.reason, ready.message) == ("ScalingOut", "2 of 3 pods")
+    assert (ready.reason, ready.message) == ("CreatingPods", "2 of 3 pods")
 
 
 def test_what_needs_somebody_is_stalled_and_comes_first():
     found = conditions(
-        [Finding(None, "ScalingOut", "later"), Finding(False, "ImageMissing", "first")]
+        [
+            Finding(None, WorkerReason.CREATING_PODS, "later"),
+            Finding(False, PodReason.FAILING, "first"),
+        ]
     )
     assert status(found, "Stalled") == "True"
     assert status(found, "Reconciling") is None
     ready = find(found, "Ready")
     assert ready is not None
-    assert (ready.reason, ready.message) == ("ImageMissing", "first; later")
+    words = "first; later. See https://penstock.dev/r/PodsFailing"
+    assert (ready.reason, ready.message) == ("PodsFailing", words)
 
 
 def test_a_finding_can_be_a_condition_of_its_own():
-    found = conditions([Finding(None, "Waiting", "no answer", type="ConfigApplied")])
+    found = conditions(
+        [Finding(None, ConfigReason.TRYING, "no answer", type=ConditionType.CONFIG_APPLIED)]
+    )
     assert status(found, "ConfigApplied") == "Unknown"
 
 
@@ -71,8 +85,8 @@ def test_a_condition_of_somebody_else_stays():
 
 
 def test_reconciling_goes_when_it_is_over():
-    busy = set_conditions((), conditions([Finding(None, "ScalingOut", "")]), 1, NOW)
-    settled = set_conditions(busy, conditions([Finding(True, "Settled")]), 1, LATER)
+    busy = set_conditions((), conditions([Finding(None, WorkerReason.CREATING_PODS, "")]), 1, NOW)
+    settled = set_conditions(busy, conditions([Finding(True, ObjectReason.SETTLED)]), 1, LATER)
     assert [one.type for one in settled] == ["Ready"]
 
 
@@ -83,7 +97,17 @@ def test_a_new_generation_moves_no_time():
 
 
 def test_a_message_never_exceeds_what_the_schema_takes():
-    assert len(conditions([Finding(None, "Many", "x" * 50_000)])[0].message) == 32768
+    message = conditions([Finding(None, PodReason.FAILING, "x" * 50_000)])[0].message
+    assert len(message) == 32768
+    assert message.endswith("x. See https://penstock.dev/r/PodsFailing")
+
+
+def test_an_address_is_there_once_and_for_reasons_that_need_a_person_only():
+    waits, fails = conditions([Finding(None, PodReason.NOT_READY, "no node yet")])[0], "no image"
+    assert waits.message == "no node yet"
+    once = conditions([Finding(False, PodReason.FAILING, fails)])[0].message
+    again = conditions([Finding(False, PodReason.FAILING, once)])[0].message
+    assert again == once == "no image. See https://penstock.dev/r/PodsFailing"
 
 
 @given(findings, st.integers(1, 9))

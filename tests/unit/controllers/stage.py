@@ -14,6 +14,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.nodeset.actor import Actor
@@ -93,7 +94,7 @@ class Source(NodeSetSource):
         self._nodeset = nodeset
         self._caches = caches
         self._secrets = SecretReader(caches.secrets)
-        self._cluster = cluster or Finding(None, "ControllerNotFound")
+        self._cluster = cluster or Finding(None, ObjectReason.CONTROLLER_NOT_FOUND)
         self.object = nodeset
         self.resource = NODESETS
         self.workers = worker_set(nodeset)

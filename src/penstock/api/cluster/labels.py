@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-APP_NAME: Final = "app.kubernetes.io/name"
-APP_INSTANCE: Final = "app.kubernetes.io/instance"
-APP_COMPONENT: Final = "app.kubernetes.io/component"
+from penstock.catalog.marks import kubernetes
+
+APP_NAME: Final = kubernetes.APP_NAME.key
+APP_INSTANCE: Final = kubernetes.APP_INSTANCE.key
+APP_COMPONENT: Final = kubernetes.APP_COMPONENT.key
 COMPONENTS: Final = {
     "slurmctld": "controller",
     "slurmrestd": "restapi",
@@ -17,13 +19,12 @@ COMPONENTS: Final = {
     "login": "login",
 }
 """Label app.kubernetes.io/component of each app.kubernetes.io/name."""
-STATEFUL_SET_POD: Final = "statefulset.kubernetes.io/pod-name"
-"""Kubernetes' own, on each pod of a StatefulSet."""
-DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
-MANAGED_BY: Final = "app.kubernetes.io/managed-by"
-CHART_LABELS: Final = ("helm.sh/chart", "app.kubernetes.io/version")
+STATEFUL_SET_POD: Final = kubernetes.STATEFUL_SET_POD.key
+DEFAULT_CONTAINER: Final = kubernetes.DEFAULT_CONTAINER.key
+MANAGED_BY: Final = kubernetes.MANAGED_BY.key
+CHART_LABELS: Final = (kubernetes.CHART.key, kubernetes.APP_VERSION.key)
 """Labels that change with each release of a chart. A pod has them, its template does not."""
-HELM_POLICY: Final = "helm.sh/resource-policy"
+HELM_POLICY: Final = kubernetes.HELM_POLICY.key
 HELM_KEEP: Final = "keep"
 """Of HELM_POLICY: Helm does not delete the object when a release has it no more."""
 TRUE: Final = "true"

@@ -13,11 +13,14 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.object import ObjectReason
+from penstock.catalog.runbook import with_address
 
-READY = "Ready"
-RECONCILING = "Reconciling"
-STALLED = "Stalled"
-SETTLED = "Settled"
+READY = ConditionType.READY
+RECONCILING = ConditionType.RECONCILING
+STALLED = ConditionType.STALLED
 
 _MESSAGE_LIMIT = 32768
 _STATUS: dict[bool | None, Literal["True", "False", "Unknown"]] = {
@@ -37,9 +40,9 @@ class Finding:
     """
 
     ok: bool | None
-    reason: str
+    reason: ConditionReason
     message: str = ""
-    type: str = ""
+    type: ConditionType | Literal[""] = ""
     inverted: bool = False
     """Its own condition is True when all is not well, as Drifted."""
     excluded_from_ready: bool = False
@@ -56,7 +59,7 @@ def conditions(findings: Sequence[Finding]) -> tuple[Condition, ...]:
     findings = [c for c in findings if not c.excluded_from_ready]
     failing = sorted((c for c in findings if c.ok is not True), key=lambda c: c.ok is None)
     if not failing:
-        reason = findings[0].reason if findings else SETTLED
+        reason = findings[0].reason if findings else ObjectReason.SETTLED
         return (_condition(READY, "True", reason, _joined(findings)), *own)
     first, message = failing[0], _joined(failing)
     return (
@@ -112,11 +115,12 @@ def _shown(finding: Finding) -> Literal["True", "False", "Unknown"]:
 
 
 def _condition(
-    type_: str, status: Literal["True", "False", "Unknown"], reason: str, message: str
+    type_: str, status: Literal["True", "False", "Unknown"], reason: ConditionReason, message: str
 ) -> Condition:
     # What is quoted may come from a file that is not UTF-8: the API server takes no surrogates.
-    words = message[:_MESSAGE_LIMIT].encode(errors="replace").decode()
-    return Condition(type=type_, status=status, reason=reason, message=words)
+    text = with_address(message, reason, _MESSAGE_LIMIT)
+    words = text.encode(errors="replace").decode()
+    return Condition(type=str(type_), status=status, reason=reason.value, message=words)
 
 
 def _joined(findings: Iterable[Finding]) -> str:

@@ -5,34 +5,28 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.nebius.common import GROUP
+from penstock.catalog.marks import kubernetes, nebius
+from penstock.catalog.marks import penstock as own
 
 NAME: Final = "slurmcluster"
 """app.kubernetes.io/name of each object."""
-WORKER: Final = f"{GROUP}/worker"
-NODE_SET: Final = f"{GROUP}/nodeset"
-PARENT_CLUSTER: Final = f"{GROUP}/parental-cluster-ref"
-"""Annotation of a NodeSet up to version 4.1 with its SlurmCluster; `spec.clusterName` since."""
-PROTECTED: Final = f"{GROUP}/webhook"
-"""Label of a Secret that only the operator writes while its cluster exists."""
-PROTECTED_FOR: Final = f"{GROUP}/cluster"
-"""Annotation of such a Secret with its SlurmCluster."""
-CONTROLLER_TYPE: Final = f"{GROUP}/controller-type"
+WORKER: Final = nebius.WORKER.key
+NODE_SET: Final = nebius.NODE_SET.key
+PARENT_CLUSTER: Final = nebius.PARENT_CLUSTER.key
+PROTECTED: Final = nebius.PROTECTED.key
+PROTECTED_FOR: Final = nebius.PROTECTED_FOR.key
+CONTROLLER_TYPE: Final = nebius.CONTROLLER_TYPE.key
 MAIN: Final = "main"
 """Of CONTROLLER_TYPE: the pod of slurmctld."""
-ROLLING_UPDATE: Final = f"{GROUP}/rolling-update-enabled"
-"""On workers of a NodeSet: whether its update strategy is slurmAwareRollingUpdate."""
-PART_OF: Final = "app.kubernetes.io/part-of"
+ROLLING_UPDATE: Final = nebius.ROLLING_UPDATE.key
+PART_OF: Final = kubernetes.PART_OF.key
 OPERATOR: Final = "slurm-operator"
 """Of part-of and managed-by: users and dashboards find the objects by it."""
-JAILED_AGGREGATION: Final = f"{GROUP}/jailed-aggregation"
-"""On JailedConfigs that are one group: one reconfigure follows the changes of all of them."""
+JAILED_AGGREGATION: Final = nebius.JAILED_AGGREGATION.key
 COMMON: Final = "common"
 """Of JAILED_AGGREGATION: the group of the operator's own files."""
-POD_PROTECT: Final = "nodeset.penstock.dev/pod-protect"
-"""On a worker pod: it has a job and is not evicted."""
-REVISION: Final = "controller-revision-hash"
-"""On a worker pod: hash of its template, as pods of a StatefulSet have it."""
+POD_PROTECT: Final = own.OWN_PROTECT.key
+REVISION: Final = kubernetes.REVISION.key
 
 
 def selector_labels(component: str, cluster: str) -> dict[str, str]:

@@ -6,53 +6,45 @@ from collections.abc import Mapping
 from typing import Final
 
 from penstock.api.cluster import labels as app_labels
+from penstock.catalog.marks import kubernetes, slinky
 
 # Workers: what users and other tools ask of one pod.
-POD_CORDON: Final = "nodeset.slinky.slurm.net/pod-cordon"
-"""Exactly `"true"` on a worker pod: drain its Slurm node."""
-POD_CORDON_SHORT: Final = "slinky.slurm.net/pod-cordon"
-"""Older spelling of POD_CORDON; a node is undrained only when both are gone."""
+POD_CORDON: Final = slinky.POD_CORDON.key
+POD_CORDON_SHORT: Final = slinky.POD_CORDON_SHORT.key
 POD_CORDON_KEYS: Final = (POD_CORDON, POD_CORDON_SHORT)
-POD_DELETION_COST: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
-"""A 32 bit number: the pod with the lower one is deleted first."""
-POD_DEADLINE: Final = "nodeset.slinky.slurm.net/pod-deadline"
-"""RFC 3339: until when jobs may run on the pod's node; written by the operator."""
+POD_DELETION_COST: Final = slinky.POD_DELETION_COST.key
+POD_DEADLINE: Final = slinky.POD_DEADLINE.key
 
 # Kubernetes nodes: what administrators ask of one.
-NODE_CORDON_REASON: Final = "nodeset.slinky.slurm.net/node-cordon-reason"
-HOSTNAME_OVERRIDE: Final = "nodeset.slinky.slurm.net/hostname-override"
-TOPOLOGY: Final = "topology.slinky.slurm.net/spec"
-FEATURES: Final = "features.slinky.slurm.net/spec"
+NODE_CORDON_REASON: Final = slinky.NODE_CORDON_REASON.key
+HOSTNAME_OVERRIDE: Final = slinky.HOSTNAME_OVERRIDE.key
+TOPOLOGY: Final = slinky.TOPOLOGY.key
+FEATURES: Final = slinky.FEATURES.key
 
 # Labels of generated objects.
-COMPONENT: Final = "slinky.slurm.net/component"
-"""Older label, whose value is the daemon's name (`slurmd`); new worker pods carry it as well."""
-CLUSTER: Final = "slinky.slurm.net/cluster"
-CONTROLLER_ACTIVE: Final = "controller.slinky.slurm.net/active"
-POD_NAME: Final = "nodeset.slinky.slurm.net/pod-name"
-POD_INDEX: Final = "nodeset.slinky.slurm.net/pod-index"
-POD_HOSTNAME: Final = "nodeset.slinky.slurm.net/pod-hostname"
-SCALING_MODE: Final = "nodeset.slinky.slurm.net/scaling-mode"
-POD_PROTECT: Final = "nodeset.slinky.slurm.net/pod-protect"
-REVISION_HASH: Final = "controller.kubernetes.io/hash"
-"""On a worker pod and on its ControllerRevision: hash of the template that the pod is made from."""
-FORMER_REVISION_HASH: Final = "controller-revision-hash"
-"""The same on worker pods of earlier versions of Penstock. It is read, and written no more."""
+COMPONENT: Final = slinky.COMPONENT.key
+CLUSTER: Final = slinky.CLUSTER.key
+CONTROLLER_ACTIVE: Final = slinky.CONTROLLER_ACTIVE.key
+POD_NAME: Final = slinky.POD_NAME.key
+POD_INDEX: Final = slinky.POD_INDEX.key
+POD_HOSTNAME: Final = slinky.POD_HOSTNAME.key
+SCALING_MODE: Final = slinky.SCALING_MODE.key
+POD_PROTECT: Final = slinky.POD_PROTECT.key
+REVISION_HASH: Final = slinky.REVISION_HASH.key
+FORMER_REVISION_HASH: Final = kubernetes.REVISION.key
 
 # Annotations of generated pods.
-SLURM_KEY_HASH: Final = "slinky.slurm.net/slurm-key-hash"
-JWT_KEY_HASH: Final = "slinky.slurm.net/jwt-key-hash"
-SLURM_CONFIG_HASH: Final = "slinky.slurm.net/slurm-config-hash"
-SLURMDBD_CONF_HASH: Final = "slinky.slurm.net/slurmdbd-conf-hash"
-SSHD_CONF_HASH: Final = "slinky.slurm.net/sshd-conf-hash"
-SSSD_CONF_HASH: Final = "slinky.slurm.net/sssd-conf-hash"
-SSH_HOST_KEYS_HASH: Final = "slinky.slurm.net/ssh-host-keys-hash"
+SLURM_KEY_HASH: Final = slinky.SLURM_KEY_HASH.key
+JWT_KEY_HASH: Final = slinky.JWT_KEY_HASH.key
+SLURM_CONFIG_HASH: Final = slinky.SLURM_CONFIG_HASH.key
+SLURMDBD_CONF_HASH: Final = slinky.SLURMDBD_CONF_HASH.key
+SSHD_CONF_HASH: Final = slinky.SSHD_CONF_HASH.key
+SSSD_CONF_HASH: Final = slinky.SSSD_CONF_HASH.key
+SSH_HOST_KEYS_HASH: Final = slinky.SSH_HOST_KEYS_HASH.key
 
-RESTART_TRIGGER: Final = "restart-trigger"
-"""On a Controller: any new value restarts slurmctld, as slurm-operator documents it."""
-RESERVATION_FINALIZER: Final = "nodeset.slinky.slurm.net/reservation"
-"""Keeps a deleted NodeSet until its maintenance reservation is deleted."""
-WORKER_TAINT: Final = "nodeset.slinky.slurm.net/worker"
+RESTART_TRIGGER: Final = slinky.RESTART_TRIGGER.key
+RESERVATION_FINALIZER: Final = slinky.RESERVATION_FINALIZER.key
+WORKER_TAINT: Final = slinky.WORKER_TAINT.key
 NODE_STATE_PREFIX: Final = "SlurmNodeState"
 """Types of pod conditions that show the Slurm node's state begin with it."""
 

@@ -27,6 +27,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, OwnerReference
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.marks import kubernetes
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import AlreadyExistsError, Cache, Client, Controller, Manager, Result
 from penstock.kube.runtime.leader import Leader
@@ -43,7 +44,7 @@ from penstock.kube.webhook.review import Handler
 from penstock.kube.webhook.server import WebhookServer
 
 KEY = "certificate"
-INJECTED = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
+INJECTED = (kubernetes.INJECT_CA.key, kubernetes.INJECT_CA_SECRET.key)
 """Annotations of a configuration whose caBundle cert-manager writes."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -176,7 +177,7 @@ class Webhooks:
         meta: Json = {
             "namespace": self._namespace,
             "name": self._secret,
-            "labels": {"app.kubernetes.io/part-of": "penstock"},
+            "labels": {kubernetes.PART_OF.key: "penstock"},
             "ownerReferences": [msgspec.to_builtins(owner)],
         }
         data = {name: base64.b64encode(value).decode() for name, value in bundle.data().items()}

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.advice.overridden_fields import describe, find_overridden
@@ -47,4 +48,4 @@ class OverriddenFieldDetector:
         found = find_overridden(before, now) if before is not None else ()
         leads = self._client.guard is None or self._client.guard()
         if found and leads and not new.metadata.deleting:
-            self._events.warning(new, "FieldsSetBack", describe(found), "Observe")
+            self._events.warning(new, Event.FIELDS_SET_BACK, describe(found), "Observe")

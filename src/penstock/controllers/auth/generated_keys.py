@@ -10,6 +10,8 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import SECRETS, Secret
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
+from penstock.catalog.event import Event
+from penstock.catalog.marks import kubernetes
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.kube import ConflictError, NotFoundError
@@ -62,8 +64,11 @@ class GeneratedKeys:
         }
         with contextlib.suppress(NotFoundError, ConflictError):
             await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
-            note = f"Secret {meta.name} stays when the Controller goes, as slurmctld's state does"
-            events.normal(controller, "KeyKept", note, "Update")
+            note = (
+                f"Secret {meta.name} stays when the Controller is "
+                "deleted, as slurmctld's state does"
+            )
+            events.normal(controller, Event.KEY_KEPT, note, "Update")
 
     async def _keep(self, controller: Controller, events: Events) -> None:
         """Have Helm keep the keys: slurm-operator's chart has Secrets for them, ours has none."""
@@ -76,8 +81,8 @@ class GeneratedKeys:
             body = {"metadata": {"uid": meta.uid, "annotations": keep}}
             with contextlib.suppress(NotFoundError):
                 await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
-                note = f"Secret {meta.name} stays when its Helm release has it no more"
-                events.normal(controller, "KeyKept", note, "Update")
+                note = f"Secret {meta.name} stays when its Helm release is uninstalled"
+                events.normal(controller, Event.KEY_KEPT, note, "Update")
 
 
 def _would_go(secret: Secret) -> bool:
@@ -85,7 +90,7 @@ def _would_go(secret: Secret) -> bool:
     meta = secret.metadata
     return (
         app_labels.is_from_chart(meta.labels)
-        and meta.labels.get("helm.sh/chart", "").startswith("slurm-")
+        and meta.labels.get(kubernetes.CHART.key, "").startswith("slurm-")
         and app_labels.HELM_POLICY not in meta.annotations
         and not meta.deleting
     )

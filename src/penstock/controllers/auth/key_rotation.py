@@ -12,6 +12,9 @@ from penstock.api.kubernetes.kinds import SECRETS, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.controllers.observed.references import sharing_key
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
@@ -25,14 +28,14 @@ from penstock.render.slinky.config.config_maps import config_hash
 from penstock.slurm.auth.key_rotation import Phase, Ring, named
 from penstock.slurm.known import Unknown
 
-ROTATION = "KeysInUse"
+ROTATION = ConditionType.KEYS_IN_USE
 AT_ONCE = 32
 """Pods that are annotated at the same time."""
 _PROGRESS = {
     Phase.LEARN: "slurmctld and workers learn it",
     Phase.CLIENTS: "slurmdbd and logins begin with it",
     Phase.SWITCH: "slurmctld and workers sign with it",
-    Phase.FORGET: "the former one is good no more",
+    Phase.FORGET: "the former key becomes invalid",
 }
 
 
@@ -70,9 +73,10 @@ class KeyRotation:
                 await self._context.objects.create_secret(controller, events, manifest)
                 return []
             message = (
-                f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
+                f"Secret {name} is no key ring, so a changed "
+                "slurm.key has no effect. Delete the Secret"
             )
-            return [Finding(False, "KeyRingUnreadable", message)]
+            return [Finding(False, KeyReason.RING_UNREADABLE, message)]
         found = step(ring, self._view(controller, ring, wanted))
         if found.ring != ring:
             state.is_moving = True
@@ -91,22 +95,27 @@ class KeyRotation:
 
     def _findings(self, ring: Ring, found: Step) -> list[Finding]:
         if ring.phase is Phase.SETTLED and not found.words:
-            return [Finding(True, "KeyInUse", type=ROTATION)] if ring.used else []
+            return [Finding(True, KeyReason.IN_USE, type=ROTATION)] if ring.used else []
         if ring.phase is Phase.SETTLED:
-            return [Finding(False, "KeyRefused", found.words, type=ROTATION)]
+            return [Finding(False, KeyReason.REFUSED, found.words, type=ROTATION)]
         message = f"slurm.key was changed: {_PROGRESS[ring.phase]}; {found.words}"
-        return [Finding(False if found.stuck else None, "KeyChanging", message, type=ROTATION)]
+        return [Finding(False if found.stuck else None, KeyReason.CHANGING, message, type=ROTATION)]
 
     def _emit(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
         new = found.ring
         if found.taken_back:
-            note = f"slurm.key: {found.words}; both keys are good, and it is tried again"
-            events.warning(controller, "KeyStepTakenBack", note, "Rotate")
+            note = f"slurm.key: {found.words}; both keys stay valid, and it is tried again"
+            events.warning(controller, Event.KEY_STEP_TAKEN_BACK, note, "Rotate")
         elif new.phase is Phase.SETTLED:
-            events.normal(controller, "KeyChanged", "Only the new slurm.key is good now", "Rotate")
+            events.normal(
+                controller,
+                Event.KEY_CHANGED,
+                "slurm.key was changed: only the new key is valid now",
+                "Rotate",
+            )
         elif new.phase is not old.phase:
             note = f"slurm.key was changed: {_PROGRESS[new.phase]}"
-            events.normal(controller, "KeyChanging", note, "Rotate")
+            events.normal(controller, Event.KEY_CHANGING, note, "Rotate")
 
     async def _write(self, controller: Controller, ring: Ring) -> None:
         name = names.key_ring(controller)

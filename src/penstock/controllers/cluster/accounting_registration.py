@@ -8,6 +8,7 @@ from typing import Any
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
@@ -114,9 +115,9 @@ class Registrations:
             await link.client.reconfigure()
         except SlurmError as error:
             message = f"slurmctld was not reconfigured, which registers it with slurmdbd: {error}"
-            events.warning(obj, "RegistrationFailed", message, "Reconfigure")
+            events.warning(obj, Event.REGISTRATION_FAILED, message, "Reconfigure")
             return
         where = f"slurmdbd at {view.slurmdbd}"
         message = f"Reconfigured slurmctld: {where} does not have cluster {view.cluster} registered"
-        events.normal(obj, "Registering", message, "Reconfigure")
+        events.normal(obj, Event.REGISTERING, message, "Reconfigure")
         link.registration.poll_soon()

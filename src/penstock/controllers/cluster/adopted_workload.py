@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.pods import PodReason
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.kube import FIELD_MANAGER, has_other_managers
 from penstock.render.parts import kept_template as kept
@@ -15,7 +17,7 @@ from penstock.render.parts.kept_template import REPLACED, REPLACING
 from penstock.render.slinky.cluster import adopted_workload as adopted
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 
-ADOPTED = "PodsAdopted"
+ADOPTED = ConditionType.PODS_ADOPTED
 """Type of the condition about adopted pods."""
 _WORKLOADS = ("StatefulSet", "Deployment")
 
@@ -59,12 +61,12 @@ class WorkloadAdoption:
             return []
         if not self.keeps_pods:
             message = "The pods have Penstock's template"
-            return [Finding(True, "PodsReplaced", message, type=ADOPTED, inverted=True)]
+            return [Finding(True, PodReason.REPLACED, message, type=ADOPTED, inverted=True)]
         message = (
             "The pods stay as slurm-operator made them. They are replaced when their spec changes, "
             f"or when {marks.ADOPTED_PODS} is {marks.REPLACE}"
         )
-        return [Finding(True, "PodsAsTheyWere", message, type=ADOPTED)]
+        return [Finding(True, PodReason.AS_THEY_WERE, message, type=ADOPTED)]
 
 
 def inspect(

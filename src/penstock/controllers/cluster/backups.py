@@ -13,6 +13,8 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, MOST_BACKUPS, Controller
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.pods import PodReason
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slinky_context import SlinkyContext
@@ -119,7 +121,7 @@ class Backups:
             f"spec.persistence.existingClaim: PVC {name} is {', '.join(modes)}. slurmctld and "
             f"its backups share their state: name one that is {SHARED}"
         )
-        return [Finding(False, "ClaimNotShared", message)]
+        return [Finding(False, PodReason.CLAIM_NOT_SHARED, message)]
 
     async def _label(self, controller: Controller, events: Events) -> None:
         pods = sorted(
@@ -135,8 +137,8 @@ class Backups:
                 continue
             await self._write(pod, TRUE if right else None)
             if right:
-                note = f"{wanted} is the slurmctld that works"
-                events.normal(controller, "SlurmctldActive", note, "Observe")
+                note = f"{wanted} has the active slurmctld"
+                events.normal(controller, Event.SLURMCTLD_ACTIVE, note, "Observe")
 
     async def _answering(self, controller: Controller) -> Mapping[str, bool] | None:
         link = self._connections.get(controller.metadata.key)

@@ -12,6 +12,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.quantity import same_quantity
 from penstock.base.text import list_some
+from penstock.catalog.reasons.pods import PodReason
 
 _FIELD = "volumeClaimTemplates"
 
@@ -49,14 +50,14 @@ def keep(
             f"are. Run kubectl delete statefulset {live['metadata']['name']} --cascade=orphan, "
             "which the operator recreates, then delete its pods one after the other"
         )
-        findings = [Finding(False, "ClaimTemplateMissing", words)]
+        findings = [Finding(False, PodReason.CLAIM_TEMPLATE_MISSING, words)]
     elif differing:
         message = (
             f"{field}: the PVC stays as it was made ({', '.join(differing)}): Kubernetes does "
             "not change PVCs of a StatefulSet. To enlarge it, edit the PVC; for another one, "
             "delete the StatefulSet and the PVC"
         )
-        findings = [Finding(True, "ClaimKept", message)]
+        findings = [Finding(True, PodReason.CLAIM_KEPT, message)]
     return {**manifest, "spec": spec}, findings
 
 

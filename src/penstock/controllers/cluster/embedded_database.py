@@ -10,6 +10,8 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
@@ -42,14 +44,16 @@ class EmbeddedDatabases:
         if self._caches.secrets.get(f"{space}/{name}") is None:
             secret = render.password_secret(obj, name, given.labels)
             await self._objects.create_secret(obj, self._events, secret)
-            return [Finding(None, "CreatingDatabase", f"Secret {name} is being created")]
+            return [
+                Finding(None, AccountingReason.CREATING_DATABASE, f"Secret {name} is being created")
+            ]
         password = self._secrets.value(space, SecretKeySelector(name=name, key=KEY))
         if password is None:
             message = (
                 f"{field}: Secret {name} has no key {KEY}. Delete the Secret: the operator "
                 "creates another one, and its database takes the new password over"
             )
-            return [Finding(False, "SecretNotFound", message)]
+            return [Finding(False, ObjectReason.SECRET_NOT_FOUND, message)]
         made = replace(given, password_hash=digest(salt + password))
         findings: list[Finding] = []
         for manifest in render.objects(made):

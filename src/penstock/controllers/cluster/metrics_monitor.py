@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.render.slinky.cluster import metrics_monitor as render
@@ -15,7 +17,7 @@ from penstock.render.slinky.config.slurm_conf import has_metrics
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.versions import METRICS_SINCE
 
-MONITORED = "Monitored"
+MONITORED = ConditionType.MONITORED
 AGAIN_S = 30.0
 """Seconds until the next check whether the CRD exists."""
 
@@ -46,7 +48,11 @@ class ServiceMonitors:
                 f"spec.metrics: slurmctld {release.running(cluster)} has no metrics; use an image "
                 f"of Slurm {METRICS_SINCE} or later"
             )
-            return [Finding(True, "MetricsUnsupported", message, type=MONITORED, inverted=True)]
+            return [
+                Finding(
+                    True, ObjectReason.METRICS_UNSUPPORTED, message, type=MONITORED, inverted=True
+                )
+            ]
         if render.requested(controller) is None:
             name = names.controller_monitor(controller)
             await self._objects.remove(controller, events, "ServiceMonitor", name)
@@ -56,9 +62,17 @@ class ServiceMonitors:
                 "spec.metrics.serviceMonitor: there is no ServiceMonitor in this cluster "
                 f"({why}). Install the definitions of the Prometheus operator"
             )
-            return [Finding(True, "ServiceMonitorUnknown", message, type=MONITORED, inverted=True)]
+            return [
+                Finding(
+                    True,
+                    ObjectReason.SERVICE_MONITOR_UNKNOWN,
+                    message,
+                    type=MONITORED,
+                    inverted=True,
+                )
+            ]
         await self._objects.apply(controller, events, render.objects(cluster))
-        return [Finding(True, "ServiceMonitorMade", type=MONITORED)]
+        return [Finding(True, ObjectReason.SERVICE_MONITOR_MADE, type=MONITORED)]
 
     def requeue_after(self, controller: Controller) -> float | None:
         """Return the seconds until the next check for the CRD; None when none is needed."""

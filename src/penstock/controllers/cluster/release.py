@@ -12,6 +12,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.marks import kubernetes
 from penstock.controllers.config.delayed_template import with_template_of
 from penstock.controllers.config.source import ConfigSource, ConfigStatus
 from penstock.controllers.config.transaction import ConfigTransaction
@@ -109,7 +110,7 @@ class Releases:
         if raw is None or pod is None or pod.metadata.deleting:
             return known
         seen: Json = raw.get("status") or {}
-        revision = pod.metadata.labels.get("controller-revision-hash")
+        revision = pod.metadata.labels.get(kubernetes.REVISION.key)
         current = seen.get("observedGeneration") == raw["metadata"].get("generation")
         if not current or not revision or revision != seen.get("updateRevision"):
             return known

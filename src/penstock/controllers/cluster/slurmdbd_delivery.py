@@ -9,6 +9,9 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
@@ -76,7 +79,7 @@ class SlurmdbdDelivery:
         if pod is None or not self._is_running(pod):
             if pod is not None:
                 await self._restart_on_change(obj, pod, wanted)
-            return [runs, Finding(None, "SlurmdbdNotRunning", type=REACHABLE)]
+            return [runs, Finding(None, AccountingReason.NOT_RUNNING, type=REACHABLE)]
         return await self._observe(obj, pod, runs, wanted, database)
 
     async def _observe(
@@ -84,7 +87,7 @@ class SlurmdbdDelivery:
     ) -> list[Finding]:
         """Read the log only while the pod is not ready or its file is not known."""
         state, now_has = self._states.of(obj), (pod.metadata.uid, wanted)
-        answers = Finding(True, "DatabaseAnswers", type=REACHABLE)
+        answers = Finding(True, AccountingReason.DATABASE_ANSWERS, type=REACHABLE)
         if pod.ready and state.has == now_has:
             return [runs, answers]
         report, why = await self._report(pod)
@@ -110,13 +113,16 @@ class SlurmdbdDelivery:
             state.has = (uid, wanted)
             state.delivery = None
             if delivery.handed:
-                note = f"slurmdbd of {pod.metadata.name} runs on with its changed slurmdbd.conf"
-                self._events.normal(obj, "ConfigDelivered", note, "Configure")
+                note = (
+                    f"slurmdbd of {pod.metadata.name} has read its "
+                    "changed slurmdbd.conf, without a restart"
+                )
+                self._events.normal(obj, Event.CONFIG_DELIVERED, note, "Configure")
             return []
         if report.rejected == wanted:
             state.requeue_s = AGAIN_S
             message = f"slurmdbd rejects its slurmdbd.conf and keeps the one it has: {report.words}"
-            return [Finding(False, "ConfigRefused", message)]
+            return [Finding(False, ConfigReason.REFUSED, message)]
         state.requeue_s = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
         if not report.effective and waited < REFRESH_S:
             # The container has only just started and reports its first file in a moment.
@@ -128,8 +134,8 @@ class SlurmdbdDelivery:
         ):
             delivery.refreshed += 1
             await self._restarter.refresh(pod, f"{wanted[:12]}-{delivery.refreshed}")
-        message = "slurmdbd has not taken over its changed slurmdbd.conf yet"
-        return [Finding(None, "ConfigDelivering", f"{message}: {why}" if why else message)]
+        message = "slurmdbd has not read its changed slurmdbd.conf yet"
+        return [Finding(None, ConfigReason.DELIVERING, f"{message}: {why}" if why else message)]
 
     async def _restart_on_change(self, obj: KubeObject, pod: Pod, wanted: str) -> None:
         """Have a slurmdbd that ended on a bad file start at once on the next one."""

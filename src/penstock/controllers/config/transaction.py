@@ -10,6 +10,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, ConfigMap, Node, Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.event import Event
 from penstock.controllers.config.source import ConfigSource, ConfigStatus
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context
@@ -236,7 +237,7 @@ class ConfigTransaction:
                     persistent=view.persistent,
                 )
                 message = f"Configuration {view.candidate.hash[:12]}: {note}"
-                events.normal(source.object, "ConfigDelivered", message, "Configure")
+                events.normal(source.object, Event.CONFIG_DELIVERED, message, "Configure")
 
     async def _restart(self, source: ConfigSource, events: Events, decision: ConfigStep) -> None:
         """Restart slurmctld by a new pod; its state is on a PVC."""

@@ -9,6 +9,7 @@ from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.base.times import write
+from penstock.catalog.event import Event
 from penstock.controllers.config.source import ConfigSource
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
@@ -91,9 +92,9 @@ def emit_results(
             continue
         note = f"{one.name} {one.value}: {one.message}"
         if one.result == REJECTED:
-            events.warning(obj, "TriggerRefused", note, "Trigger")
+            events.warning(obj, Event.TRIGGER_REFUSED, note, "Trigger")
         else:
-            events.normal(obj, "TriggerDone", note, "Trigger")
+            events.normal(obj, Event.TRIGGER_DONE, note, "Trigger")
 
 
 def _daemon(pod: Pod) -> Daemon:

@@ -37,25 +37,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
 
     Exits with argparse's message (status 2) for arguments that are unknown or do not parse.
     """
-    parser = argparse.ArgumentParser(
-        prog="sconfigcontroller",
-        description="Writes the configuration of a Slurm cluster, and files of JailedConfigs, into "
-        "its jail.",
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("--cluster-namespace", default="default", help="namespace of the SlurmCluster")
-    add("--cluster-name", default="soperator", help="name of the SlurmCluster")
-    add("--jail-path", default="/mnt/jail", help="where the jail is mounted")
-    add("--slurmapiserver", default="http://localhost:6820", metavar="URL", help="its slurmrestd")
-    where: dict[str, Any] = {"type": address, "metavar": "[HOST]:PORT"}
-    add("--metrics-bind-address", default=":8080", help="0: no metrics", **where)
-    add("--health-probe-bind-address", default=":8081", help="/healthz and /readyz", **where)
-    add_switch(parser, "--metrics-secure", "serve metrics by TLS, to those who may read them")
-    add_switch(parser, "--leader-elect", "act only while holding the Lease")
-    add("--reconfigure-poll-interval", type=_seconds, default=POLL, metavar="DURATION")
-    add("--reconfigure-wait-timeout", type=_seconds, default=TIMEOUT, metavar="DURATION")
-    add("--log-level", default="info", choices=LEVELS)
+    parser = build_parser()
     given = parser.parse_args(arguments)
     if given.reconfigure_wait_timeout <= given.reconfigure_poll_interval:
         parser.error("--reconfigure-wait-timeout must be longer than --reconfigure-poll-interval")
@@ -77,6 +59,32 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         log_level=given.log_level,
         identity=environment.get("POD_NAME") or f"{os.uname().nodename}-{os.getpid()}",
     )
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="sconfigcontroller",
+        description="Writes the configuration of a Slurm cluster, and files of JailedConfigs, into "
+        "its jail.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--cluster-namespace", default="default", help="namespace of the SlurmCluster")
+    add("--cluster-name", default="soperator", help="name of the SlurmCluster")
+    add("--jail-path", default="/mnt/jail", help="where the jail is mounted")
+    add("--slurmapiserver", default="http://localhost:6820", metavar="URL", help="its slurmrestd")
+    where: dict[str, Any] = {"type": address, "metavar": "[HOST]:PORT"}
+    add("--metrics-bind-address", default=":8080", help="0: no metrics", **where)
+    add("--health-probe-bind-address", default=":8081", help="/healthz and /readyz", **where)
+    add_switch(parser, "--metrics-secure", "serve metrics by TLS, to those who may read them")
+    add_switch(parser, "--leader-elect", "act only while holding the Lease")
+    again: dict[str, Any] = {"type": _seconds, "metavar": "DURATION"}
+    poll = "between two checks whether slurmds restarted after a reconfigure"
+    add("--reconfigure-poll-interval", default=POLL, help=poll, **again)
+    add("--reconfigure-wait-timeout", default=TIMEOUT, help="longest wait for them", **again)
+    add("--log-level", default="info", choices=LEVELS)
+    return parser
 
 
 def _seconds(text: str) -> float:

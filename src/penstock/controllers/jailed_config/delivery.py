@@ -12,6 +12,7 @@ import structlog
 
 from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
 from penstock.api.nebius import names
+from penstock.catalog.event import Event
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.jailed_config.jail_errors import JailError
 from penstock.controllers.jailed_config.jail_files import JailFiles
@@ -100,7 +101,7 @@ class DeliveryReconciler:
         self._failed += 1
         FAILURES.labels("ConfigMap").inc()
         self._recorder.event(
-            CONFIG_MAPS, config_map, reason="NotDelivered", note=words, warning=True
+            CONFIG_MAPS, config_map, reason=Event.NOT_DELIVERED, note=words, warning=True
         )
         return Result(requeue_after=self._backoff.delay(self._failed))
 

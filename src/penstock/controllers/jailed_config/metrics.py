@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter
+from penstock.catalog import metric
+from penstock.kube.client.collectors import counter
 
-FILES_REPLACED = Counter(
-    "penstock_jail_files_replaced_total",
-    "Files of the jail that were replaced, by the object with their content.",
-    ("kind",),
-    registry=None,
-)
-FAILURES = Counter(
-    "penstock_jail_failures_total",
-    "Objects whose files could not be written, by their kind.",
-    ("kind",),
-    registry=None,
-)
-RECONFIGURES = Counter(
-    "penstock_jail_reconfigures_total",
-    "Reconfigures of slurmctld after files changed, by their result.",
-    ("result",),
-    registry=None,
-)
+FILES_REPLACED = counter(metric.FILES_REPLACED)
+FAILURES = counter(metric.JAIL_FAILURES)
+RECONFIGURES = counter(metric.JAIL_RECONFIGURES)
 ALL = (FILES_REPLACED, FAILURES, RECONFIGURES)

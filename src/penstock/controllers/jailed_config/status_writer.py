@@ -10,6 +10,7 @@ import msgspec
 from penstock.api.kubernetes.conditions import Finding, find, own_condition, set_conditions
 from penstock.api.kubernetes.meta import Condition, Json
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS, JailedConfig
+from penstock.catalog.runbook import without_address
 from penstock.controllers.runtime.status import merge_patch
 from penstock.decide.jail.jailed_config import FILES_WRITTEN, REFRESH
 from penstock.kube import Client, NotFoundError, Recorder
@@ -56,10 +57,13 @@ class StatusWriter:
     def _warn(self, obj: JailedConfig, conditions: tuple[Condition, ...]) -> None:
         before = find(obj.status.conditions, FILES_WRITTEN)
         after = find(conditions, FILES_WRITTEN)
-        if after is None or after.status != "False" or after.reason == REFRESH:
+        if after is None or after.status != "False" or after.reason == REFRESH.value:
             return
-        if before is not None and (before.status, before.message) == ("False", after.message):
+        words = without_address(after.message)
+        if (
+            before is not None
+            and before.status == "False"
+            and without_address(before.message) == words
+        ):
             return
-        self._recorder.event(
-            JAILED_CONFIGS, obj, reason=after.reason, note=after.message, warning=True
-        )
+        self._recorder.event(JAILED_CONFIGS, obj, reason=after.reason, note=words, warning=True)

@@ -11,6 +11,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.catalog.reasons.accounting import AccountingReason
 from penstock.controllers.cluster.accounting_registration import Registrations, RegistrationTarget
 from penstock.controllers.cluster.embedded_database import EmbeddedDatabases
 from penstock.controllers.cluster.slurmdbd_delivery import SlurmdbdDelivery
@@ -153,7 +154,7 @@ class ClusterAccounting:
         if serves or has_worked(obj.status.conditions):
             return []
         message = "slurmctld waits for slurmdbd at its first start; see AccountingAvailable"
-        return [Finding(None, "WaitingForAccounting", message)]
+        return [Finding(None, AccountingReason.WAITING, message)]
 
     async def _remove(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
         """Remove what ran for accounting, once slurmctld's files do not name it any more."""

@@ -8,6 +8,8 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.render.nebius import accounting as render
 from penstock.render.nebius.config import slurmdbd_conf
@@ -39,12 +41,16 @@ class AccountingFiles:
         if isinstance(password, Finding):
             return password
         if not database.user:
-            return Finding(False, "UserMissing", f"{path}.user is empty: write the database user")
+            return Finding(
+                False,
+                AccountingReason.USER_MISSING,
+                f"{path}.user is empty: write the database user",
+            )
         key = SecretKeySelector(name=names.jwt_secret(obj.metadata.name), key=names.JWT_KEY)
         jwt = self._secrets.value(space, key)
         if jwt is None:
             message = f"Secret {key.name} has no usable key {key.key}"
-            return Finding(False, "SecretNotFound", message)
+            return Finding(False, ObjectReason.SECRET_NOT_FOUND, message)
         certificates = self._certificates(space, database, jwt)
         if isinstance(certificates, Finding):
             return certificates
@@ -54,7 +60,7 @@ class AccountingFiles:
             )
         except ConfError as error:
             message = f"{path} has a value that slurmdbd.conf cannot have: {error}"
-            return Finding(False, "Invalid", message)
+            return Finding(False, ObjectReason.INVALID, message)
         return SlurmdbdFile(text, render.conf_hash(text, jwt))
 
     def _password(self, space: str, database: Database) -> str | Finding:
@@ -62,14 +68,14 @@ class AccountingFiles:
         path, ref = f"{database.path}.passwordSecretKeyRef", database.password
         if ref is None or not (ref.name and ref.key):
             message = f"{path} is empty: name the Secret and the key with the database password"
-            return Finding(False, "SecretNotFound", message)
+            return Finding(False, ObjectReason.SECRET_NOT_FOUND, message)
         value = self._secrets.value(space, ref)
         if value is None:
             return _absent(path, ref.name, ref.key)
         password = value.decode(errors="replace").rstrip("\r\n")
         if wrong := password_problem(password):
             message = f"{path}: the password cannot be used: {wrong}"
-            return Finding(False, "PasswordUnusable", message)
+            return Finding(False, AccountingReason.PASSWORD_UNUSABLE, message)
         return password
 
     def _certificates(self, space: str, database: Database, jwt: bytes) -> str | Finding:
@@ -95,4 +101,4 @@ class AccountingFiles:
 
 def _absent(path: str, name: str, key: str) -> Finding:
     message = f"{path}: Secret {name} with a key {key} does not exist. Create it"
-    return Finding(False, "SecretNotFound", message)
+    return Finding(False, ObjectReason.SECRET_NOT_FOUND, message)

@@ -13,6 +13,9 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.base.text import list_some
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.pods import PodReason
 from penstock.controllers.nebius.advanced_stateful_sets import StatefulSetReleaser
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
@@ -22,7 +25,7 @@ from penstock.render.nebius.adopted_workload import DeclaredPods
 from penstock.render.parts import kept_template as template
 from penstock.render.parts.kept_template import REPLACED, REPLACING
 
-ADOPTED: Final = "PodsAdopted"
+ADOPTED: Final = ConditionType.PODS_ADOPTED
 """Type of the condition about adopted pods."""
 
 
@@ -47,14 +50,16 @@ class AdoptionReport:
             return []
         if not self.kept:
             message = "The pods have Penstock's template"
-            return [Finding(True, "PodsReplaced", message, type=ADOPTED, inverted=True)]
+            return [Finding(True, PodReason.REPLACED, message, type=ADOPTED, inverted=True)]
         message = (
             f"The pods of {list_some(sorted(self.kept))} stay as soperator made them. They are "
             f"replaced when their spec changes, or when {marks.ADOPTED_PODS} is {marks.REPLACE}"
         )
         if self.waits:
-            return [Finding(True, "ReplacementWaits", f"{message}. {self.waits}", type=ADOPTED)]
-        return [Finding(True, "PodsAsTheyWere", message, type=ADOPTED)]
+            return [
+                Finding(True, PodReason.REPLACEMENT_WAITS, f"{message}. {self.waits}", type=ADOPTED)
+            ]
+        return [Finding(True, PodReason.AS_THEY_WERE, message, type=ADOPTED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,7 @@ class Adoption:
             with contextlib.suppress(AlreadyExistsError):
                 await self._client.create(STATEFUL_SETS, made)
                 note = f"Created StatefulSet {meta['name']}, which takes over OpenKruise's pods"
-                self._events.normal(obj, "CreateSucceeded", note, "Adopt")
+                self._events.normal(obj, Event.CREATE_SUCCEEDED, note, "Adopt")
         await self._releaser.orphan(obj, ADVANCED_STATEFUL_SETS, found)
         return live is None
 

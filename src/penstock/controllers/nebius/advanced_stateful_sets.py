@@ -9,6 +9,7 @@ from penstock.api.kubernetes.kinds import STATEFUL_SETS, StatefulSet
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS, FINALIZERS
+from penstock.catalog.event import Event
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
 from penstock.kube import ConflictError, NotFoundError
@@ -58,7 +59,7 @@ class StatefulSetReleaser:
                     resource, meta.namespace, meta.name, uid=meta.uid, propagation="Orphan"
                 )
                 note = f"Deleted StatefulSet {meta.name} of {resource.group}; its pods stay"
-                self._events.normal(of, "StatefulSetReleased", note, "Adopt")
+                self._events.normal(of, Event.STATEFUL_SET_RELEASED, note, "Adopt")
             elif _ORPHAN not in meta.finalizers:
                 # Its controller may be gone, or wait for pods that are no longer its own.
                 left = [one for one in meta.finalizers if FINALIZERS not in one]

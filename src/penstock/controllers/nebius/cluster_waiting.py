@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.catalog.reasons.jail import JailReason
+from penstock.catalog.runbook import without_address
 from penstock.decide.jail.populate import POPULATED
 
 
@@ -14,5 +16,5 @@ def jail_wait(cluster: SlurmCluster | None) -> Finding | None:
     found = find(cluster.status.conditions, POPULATED)
     if found is not None and found.status == "True":
         return None
-    words = found.message if found is not None else "the jail is not filled"
-    return Finding(None, "JailNotPopulated", f"Workers wait for the jail: {words}")
+    words = without_address(found.message) if found is not None else "the jail is not filled"
+    return Finding(None, JailReason.NOT_POPULATED, f"Workers wait for the jail: {words}")

@@ -7,6 +7,7 @@ import contextlib
 from penstock.api.kubernetes.kinds import JOBS, Job, Pod
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.catalog.event import Event
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
 from penstock.decide.jail.populate import (
@@ -45,13 +46,13 @@ class JailPopulation:
             # The cache may not show the Job yet that was created just now.
             with contextlib.suppress(AlreadyExistsError):
                 await self._client.create(JOBS, manifest)
-                events.normal(cluster, "CreateSucceeded", f"Created Job {name}", "Create")
+                events.normal(cluster, Event.CREATE_SUCCEEDED, f"Created Job {name}", "Create")
         elif step.action is JobAction.DELETE:
             job = self._caches.populate_job(cluster)
             with contextlib.suppress(NotFoundError):
                 uid = job.metadata.uid if job is not None else ""
                 await self._client.delete(JOBS, meta.namespace, name, uid=uid)
-                events.normal(cluster, "DeleteSucceeded", step.finding.message, "Delete")
+                events.normal(cluster, Event.DELETE_SUCCEEDED, step.finding.message, "Delete")
         return step
 
     def _view(self, cluster: SlurmCluster) -> PopulateView:

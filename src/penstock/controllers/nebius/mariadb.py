@@ -10,6 +10,7 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius import names
 from penstock.api.nebius.mariadb_objects import not_ready
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.catalog.reasons.accounting import AccountingReason
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.reconciler import REFUSED
 from penstock.controllers.runtime.report import Events
@@ -65,7 +66,9 @@ class OperatedDatabases:
         except KubeError as error:
             self._states.of(obj).requeue_s = _RETRY_S
             message = f"spec.slurmNodes.accounting.mariadbOperator cannot be created: {error}"
-            return Finding(False if isinstance(error, REFUSED) else None, "NotCreated", message)
+            return Finding(
+                False if isinstance(error, REFUSED) else None, AccountingReason.NOT_CREATED, message
+            )
         return self._waiting(obj)
 
     async def _create_secrets(
@@ -83,7 +86,11 @@ class OperatedDatabases:
             found = cache.get(f"{obj.metadata.namespace}/{name}")
             why = "it is being created" if found is None else not_ready(found)
             if why is not None:
-                return Finding(None, "WaitingForDatabase", f"{kind} {name} is not ready: {why}")
+                return Finding(
+                    None,
+                    AccountingReason.WAITING_FOR_DATABASE,
+                    f"{kind} {name} is not ready: {why}",
+                )
         return None
 
     def _live(self, obj: SlurmCluster) -> dict[str, Json]:
@@ -96,7 +103,7 @@ class OperatedDatabases:
 def _not_installed(why: str) -> Finding:
     return Finding(
         False,
-        "DatabaseNotServed",
+        AccountingReason.DATABASE_NOT_SERVED,
         "spec.slurmNodes.accounting.mariadbOperator: there are no kinds of mariadb-operator "
         f"({why}), so jobs run without records. Install mariadb-operator, or enable embeddedDB, or "
         "externalDB with the address of a MariaDB or MySQL",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.catalog.event import Event
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.observed.cluster_state import PartitionOverrides
 from penstock.controllers.partition.source import PartitionSource
@@ -73,7 +74,7 @@ class ClusterPartitions(PartitionSource[SlurmCluster, ConfigInputs]):
         """At the SlurmCluster: a merge patch replaces the whole list of partitions."""
         for name, found in sorted(removed_keys(*texts).items()):
             if name in only:
-                events.normal(obj, "PartitionKeysGone", without(name, found), "Configure")
+                events.normal(obj, Event.PARTITION_KEYS_GONE, without(name, found), "Configure")
 
     def model(self, cluster: ConfigInputs) -> Cluster:
         """With the partitions that name workers one by one."""

@@ -34,6 +34,7 @@ from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.accounting import ClusterAccounting
@@ -203,7 +204,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         if missing := self._secrets.missing(obj):
             words = f"spec.secrets.sshdKeysName: Secret {missing[0]} does not exist"
             next_step = "Create it with the host keys of sshd"
-            found = Finding(None, "SecretNotFound", f"{words}. {next_step}")
+            found = Finding(None, ObjectReason.SECRET_NOT_FOUND, f"{words}. {next_step}")
             return [found, availability.common(resting=False, waiting=(found,))]
         unusable = self._secrets.unusable(obj)
         # Only a new cluster waits: a cluster of another operator may work by means unknown here.

@@ -10,6 +10,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster, SlurmClusterStatus
 from penstock.base.text import list_some
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.cluster.release import Releases
 from penstock.controllers.config.delayed_template import delay
@@ -106,7 +107,7 @@ class ClusterSlurmctld:
             report.note(found, stays=stays)
             name = names.slurm_configs(obj.metadata.name)
             words = f"ConfigMap {name} is gone. Restore it: slurmctld of the original runs with it"
-            return [Finding(False, "ConfigMapNotFound", words)]
+            return [Finding(False, ObjectReason.CONFIG_MAP_NOT_FOUND, words)]
         if kept is not None:
             # The original's partitions are the declared ones, in its own words.
             source = ClusterConfig(obj, self._clusters.config(obj), self._clusters, kept)

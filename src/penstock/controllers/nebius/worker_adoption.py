@@ -7,6 +7,8 @@ from typing import Any
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import Json
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.workers import WorkerReason
 from penstock.controllers.nebius.advanced_stateful_sets import StatefulSetReleaser
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.worker_source import ClusterWorkers
@@ -21,7 +23,7 @@ from penstock.render.nebius.worker.adopted_pod import adoption_patch
 
 REQUEUE_S = 1.0
 """Pause while the garbage collector takes pods from their StatefulSet."""
-_WAITING = "AdoptingWorkers"
+_WAITING = WorkerReason.ADOPTING
 
 
 class WorkerAdoption:
@@ -77,7 +79,7 @@ class WorkerAdoption:
             return
         words = "as it is" if current else "until its Slurm node is idle"
         note = f"Took over pod {meta.name} of another operator; it stays {words}"
-        self._events.normal(source.object, "PodAdopted", note, "Adopt")
+        self._events.normal(source.object, Event.POD_ADOPTED, note, "Adopt")
 
 
 def slot_of(workers: WorkerSet, name: str) -> WorkerSlot | None:

@@ -14,6 +14,8 @@ from penstock.api.nebius import names
 from penstock.api.nebius.jail_rules import node_set_jail_problem
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.catalog.reasons.jail import JailReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.sssd import SssdFileReader
@@ -106,14 +108,17 @@ class ClusterWorkers(WorkerSource):
             return self.problems[0]
         if self._cluster is None:
             name = self.workers.cluster
-            words = f"There is no SlurmCluster {name} in this namespace"
+            words = (
+                f"There is no SlurmCluster {name} in this namespace. Create it, or correct "
+                "spec.clusterName"
+            )
             if not name:
-                words = "spec.clusterName names no SlurmCluster"
-            return Finding(None, "SlurmClusterNotFound", words)
+                words = "spec.clusterName is empty. Name the SlurmCluster of these workers"
+            return Finding(None, ObjectReason.SLURM_CLUSTER_NOT_FOUND, words)
         if isinstance(self._declared_by, NodeSet):
             words = node_set_jail_problem(self._declared_by, self._cluster)
             if words:
-                return Finding(False, "JailModeConflict", words)
+                return Finding(False, JailReason.MODE_CONFLICT, words)
             return self._waiting or self._sssd.absent(self._declared_by)
         return self._waiting
 

@@ -15,6 +15,7 @@ import structlog
 
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import Json
+from penstock.catalog.event import Event
 from penstock.controllers.nodeset.pvc import PvcWriter
 from penstock.controllers.rollout.maintenance import Reservations
 from penstock.controllers.runtime.concurrency import AT_ONCE, gather, of_kind
@@ -199,7 +200,7 @@ class Actor:
                     "delete or rename it"
                 ) from None
         else:
-            batch.normal("SuccessfulCreate", f"Created pod {meta['name']}", "Create")
+            batch.normal(Event.SUCCESSFUL_CREATE, f"Created pod {meta['name']}", "Create")
         self._written.of(workers).wrote(pod)
 
     async def _patch(self, workers: WorkerSet, action: PatchPod, batch: EventBatch) -> None:
@@ -315,7 +316,7 @@ class Actor:
         POD_DELETES.labels(_ground(workers, verdict.ground)).inc()
         self._written.of(workers).deleted(pod)
         note = f"Deleted pod {action.name}: {verdict.why.message}"
-        batch.normal("SuccessfulDelete", note, "Delete")
+        batch.normal(Event.SUCCESSFUL_DELETE, note, "Delete")
         return True
 
 

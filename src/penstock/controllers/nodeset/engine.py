@@ -14,6 +14,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node, PersistentVolumeClaim, Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.nodeset.actor import Actor
 from penstock.controllers.rollout.revision_history import EqualRevisions, record_revisions
 from penstock.controllers.rollout.rollback import Rollbacks
@@ -129,7 +130,11 @@ class WorkerSetEngine:
                 findings += await source.findings(view, connection)
         except REFUSED as error:
             rejected = error
-            other = Finding(False, "Refused", f"The API server rejected it: {error}")
+            other = Finding(
+                False,
+                ObjectReason.REFUSED,
+                f"The API server rejects an object of this one: {error}",
+            )
             findings.insert(0, pod_security.finding(str(error)) or other)
         delays = [
             planned.requeue_after,

@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.api.kubernetes.kinds import CLAIMS
 from penstock.api.kubernetes.meta import Json
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.workers.caches import WorkerCaches
 from penstock.controllers.workers.source import WorkerSource
@@ -34,7 +35,7 @@ class PvcWriter:
             with contextlib.suppress(AlreadyExistsError):
                 await self._client.create(CLAIMS, manifest)
                 note = f"Created PVC {meta['name']}"
-                self._events.normal(source.object, "SuccessfulCreate", note, "Create")
+                self._events.normal(source.object, Event.SUCCESSFUL_CREATE, note, "Create")
 
     async def own(self, source: WorkerSource, action: SetPvcOwners) -> None:
         """Write a PVC's owners. One that has changed meanwhile is left to the next plan."""

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Generic
 
+from penstock.catalog.event import Event
 from penstock.controllers.partition.source import C, PartitionSource
 from penstock.controllers.partition.state import ChangeContext, Rejection, State
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
@@ -79,11 +80,11 @@ class PartitionCalls(Generic[C]):
             done.append(change.name)
             if over:
                 words = f"Reverted with a declared change: {describe_drift(change.name, over)}"
-                context.events.warning(context.obj, "PartitionReverted", words, "Configure")
+                context.events.warning(context.obj, Event.PARTITION_REVERTED, words, "Configure")
         if done:
             context.events.normal(
                 context.obj,
-                "PartitionUpdated",
+                Event.PARTITION_UPDATED,
                 f"Changed in slurmctld without a reconfigure: partition {', '.join(done)}",
                 "Configure",
             )

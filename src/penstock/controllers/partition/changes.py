@@ -11,6 +11,7 @@ from typing import Generic
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import KubeObject
+from penstock.catalog.event import Event
 from penstock.controllers.partition.calls import PartitionCalls
 from penstock.controllers.partition.membership import mark
 from penstock.controllers.partition.removal import AGAIN_S, PartitionRemoval
@@ -109,7 +110,7 @@ class PartitionChanges(Generic[K, C]):
         back = await verifier.verify(text, link, members, revert)
         if back:
             words = f"slurmctld had read older files: changed again partition {', '.join(back)}"
-            events.normal(obj, "PartitionUpdated", words, "Configure")
+            events.normal(obj, Event.PARTITION_UPDATED, words, "Configure")
         if verifier.waiting:
             self._requeue(key, SOON_S)
         self._signals.emit(PARTITIONS_APPLIED, key)

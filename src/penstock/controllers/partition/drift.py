@@ -8,6 +8,7 @@ from typing import Generic
 
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.registry import resource_of
+from penstock.catalog.event import Event
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift_source import C, DriftSource, K
 from penstock.controllers.runtime.report import Events
@@ -120,7 +121,7 @@ class PartitionDrift(Generic[K, C]):
             watch.tried(name, self._client.clock.monotonic(), f"not put back: {why}" if why else "")
             if not why:
                 note = f"Put back: {describe_drift(name, differences)}"
-                events.normal(owner, "PartitionReverted", note, "Revert")
+                events.normal(owner, Event.PARTITION_REVERTED, note, "Revert")
 
     async def _adopt(
         self, owner: KubeObject, cluster: C, link: SlurmConnection, watch: Watch, due: Found
@@ -139,14 +140,14 @@ class PartitionDrift(Generic[K, C]):
             watch.tried(name, now, f"not adopted: {why}" if why else "")
             if not why:
                 note = f"Declared as it is in Slurm: {describe_drift(name, differences)}"
-                self._events(owner).normal(owner, "PartitionAdopted", note, "Adopt")
+                self._events(owner).normal(owner, Event.PARTITION_ADOPTED, note, "Adopt")
 
     def _emit(self, obj: K, name: str, differences: tuple[Difference, ...]) -> None:
         owner = self._source.owner(obj, name)
         words = describe_drift(name, differences)
         if not is_reported(words, self._source.status(owner).conditions):
             note = words[:1].upper() + words[1:]
-            self._events(owner).warning(owner, "PartitionDrifted", note, "Observe")
+            self._events(owner).warning(owner, Event.PARTITION_DRIFTED, note, "Observe")
 
     def _adopts(self, key: str, name: str) -> bool:
         obj = self._source.find(key)

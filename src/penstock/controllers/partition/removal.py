@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Generic
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.event import Event
 from penstock.controllers.partition.source import C, K, PartitionSource
 from penstock.controllers.partition.state import Rejection, State
 from penstock.controllers.runtime.report import Events
@@ -86,7 +87,7 @@ class PartitionRemoval(Generic[K, C]):
         without = self._source.slurm_conf(self._source.freeing(cluster, state.freed))
         state.lines.update(dict.fromkeys(gone, without))
         message = f"Deleted partition {', '.join(gone)}: it is declared no more and has no job"
-        events.normal(obj, "PartitionUpdated", message, "Configure")
+        events.normal(obj, Event.PARTITION_UPDATED, message, "Configure")
         link.partitions.poll_soon()
         return True
 

@@ -15,6 +15,7 @@ from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.penstock.partition import PARTITIONS, Partition, PartitionStatus
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS
+from penstock.catalog.reasons.partition import PartitionReason
 from penstock.controllers.observed.members import PARTITIONS_BY_CLUSTER, cluster_keys, members_of
 from penstock.controllers.observed.watching import indexed, own_key, spec_changed
 from penstock.controllers.partition.context import ClusterContext
@@ -102,9 +103,10 @@ class PartitionReconciler(Reconciler[Partition]):
             return [
                 Finding(
                     False,
-                    "ControllerExternal",
-                    "The Controller is external: its slurm.conf is not written here. Declare the "
-                    "partition where its slurmctld is",
+                    PartitionReason.CONTROLLER_EXTERNAL,
+                    "The Controller is external, so its slurm.conf "
+                    "is not written here. Declare the "
+                    "partition in slurm.conf where slurmctld runs",
                 )
             ]
         key = cluster.controller.metadata.key

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.catalog.event import Event
 from penstock.controllers.observed.slurm_endpoints import SLURM_USER
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
@@ -72,7 +73,7 @@ class Reservations:
                 again = self._clock.time() + AGAIN_S
                 state.rejected = RejectedReservation(str(error), again)
                 batch.warning(
-                    "SlurmRefused", f"Reservation {one.name}: {error}", type(one).__name__
+                    Event.SLURM_REFUSED, f"Reservation {one.name}: {error}", type(one).__name__
                 )
             return False
         state.rejected = None

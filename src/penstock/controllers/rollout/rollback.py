@@ -10,6 +10,9 @@ import msgspec
 from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.updates import UpdateReason
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.workers.caches import WorkerCaches, owner_of
 from penstock.controllers.workers.source import WorkerSource
@@ -26,7 +29,7 @@ from penstock.kube import (
 from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
 
-ROLLED_BACK = "RolledBack"
+ROLLED_BACK = ConditionType.ROLLED_BACK
 
 
 @dataclass(slots=True)
@@ -90,14 +93,15 @@ class Rollbacks:
         await self._client.patch(source.resource, meta.namespace, meta.name, steps, kind="json")
 
     def _report(self, source: WorkerSource, back: Rollback) -> None:
-        asks = f"as {ROLLBACK} asks ({back.value})"
         if back.why:
-            note = f"Not rolled back, {asks}: {back.why}"
-            self._events.warning(source.object, "RollbackImpossible", note, "Rollback")
-            finding = Finding(True, "Impossible", note, type=ROLLED_BACK, inverted=True)
+            note = f"Cannot roll back to {back.value} (annotation {ROLLBACK}): {back.why}"
+            self._events.warning(source.object, Event.ROLLBACK_IMPOSSIBLE, note, "Rollback")
+            finding = Finding(
+                True, UpdateReason.ROLLBACK_IMPOSSIBLE, note, type=ROLLED_BACK, inverted=True
+            )
         else:
             which = f"revision {back.number} ({back.name})"
-            note = f"The template of {which} is declared again, {asks}"
-            self._events.normal(source.object, "RolledBack", note, "Rollback")
-            finding = Finding(True, "Done", note, type=ROLLED_BACK)
+            note = f"Rolled back to the template of {which}: annotation {ROLLBACK} is {back.value}"
+            self._events.normal(source.object, Event.ROLLED_BACK, note, "Rollback")
+            finding = Finding(True, UpdateReason.ROLLBACK_DONE, note, type=ROLLED_BACK)
         self._states.of(source.workers).done = back.value, finding

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter
+from penstock.catalog import metric
+from penstock.kube.client.collectors import counter
 
-SLURM_CALLS = Counter(
-    "penstock_slurm_requests_total",
-    "Requests sent to slurmrestd.",
-    ("controller", "method", "path"),
-    registry=None,
-)
-POD_DELETES = Counter(
-    "penstock_pod_deletes_total",
-    "Worker pods deleted, by the ground on which no job could be lost.",
-    ("ground",),
-    registry=None,
-)
+SLURM_CALLS = counter(metric.SLURM_REQUESTS)
+POD_DELETES = counter(metric.POD_DELETES)
 ALL = (SLURM_CALLS, POD_DELETES)

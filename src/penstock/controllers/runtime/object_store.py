@@ -20,6 +20,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
 from penstock.api.kubernetes.resource import Resource
+from penstock.catalog.event import Event
 from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.runtime.report import Events
 from penstock.kube import AlreadyExistsError, Applier, Cache, Client, ConflictError, NotFoundError
@@ -116,7 +117,7 @@ class ObjectStore:
                 self._config_maps.note(key, version_of(made))
             message = f"{resource.kind} {meta['name']}"
             if applied.done == "created":
-                events.normal(of, "CreateSucceeded", f"Created {message}", "Create")
+                events.normal(of, Event.CREATE_SUCCEEDED, f"Created {message}", "Create")
             elif applied.done == "updated":
                 if resource is CONFIG_MAPS:
                     self._config_maps.wrote(msgspec.convert(applied.live, ConfigMap))
@@ -125,7 +126,7 @@ class ObjectStore:
                     # Without it any object that the cache lacks, or has no more, would be this one.
                     self._written[seen.uid] = version_of(now), manifest
                 shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
-                events.normal(of, "UpdateSucceeded", f"Updated {message}: {shown}", "Update")
+                events.normal(of, Event.UPDATE_SUCCEEDED, f"Updated {message}: {shown}", "Update")
 
     def live(self, manifest: Json) -> Json | None:
         """The whole object of a manifest as it was last seen; not for Secrets."""
@@ -146,7 +147,7 @@ class ObjectStore:
             await self._client.delete(
                 resource, live.metadata.namespace, name, uid=live.metadata.uid
             )
-            events.normal(of, "DeleteSucceeded", f"Deleted {kind} {name}", "Delete")
+            events.normal(of, Event.DELETE_SUCCEEDED, f"Deleted {kind} {name}", "Delete")
 
     async def create_secret(self, of: KubeObject, events: Events, manifest: Json) -> None:
         """Make a Secret that is not there yet; one that is, is never touched."""
@@ -155,7 +156,7 @@ class ObjectStore:
         except AlreadyExistsError:
             return
         name = manifest["metadata"]["name"]
-        events.normal(of, "CreateSucceeded", f"Generated Secret {name}", "Create")
+        events.normal(of, Event.CREATE_SUCCEEDED, f"Generated Secret {name}", "Create")
 
 
 def _is_workload(manifest: Json) -> bool:

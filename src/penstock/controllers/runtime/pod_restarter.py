@@ -11,6 +11,7 @@ import contextlib
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.report import Events
 from penstock.decide.pod.workload import crashed
 from penstock.kube import Client, NotFoundError
@@ -76,4 +77,4 @@ class PodRestarter:
             )
         except NotFoundError:
             return
-        events.normal(of, "PodReplaced", note, "Replace")
+        events.normal(of, Event.POD_REPLACED, note, "Replace")

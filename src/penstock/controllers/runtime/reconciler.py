@@ -15,6 +15,7 @@ from penstock.api.kubernetes.conditions import Finding, conditions, set_conditio
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.runtime.connectivity import PortProbe
@@ -159,7 +160,13 @@ class Reconciler(StatusWriter[T]):
                 findings = await self.reconcile_object(obj)
             except REFUSED as error:
                 rejection = error
-                findings = [Finding(False, "Refused", f"The API server rejected it: {error}")]
+                findings = [
+                    Finding(
+                        False,
+                        ObjectReason.REFUSED,
+                        f"The API server rejects an object of this one: {error}",
+                    )
+                ]
         await self.write(obj, findings, self.status(obj))
         if rejection is not None:
             raise rejection

@@ -6,23 +6,35 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
+from penstock.api.kubernetes.conditions import (
+    STALLED,
+    Finding,
+    conditions,
+    own_condition,
+    set_conditions,
+)
 from penstock.api.kubernetes.meta import Condition, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.registry import problems, unsupported_fields
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.object import ObjectReason
+from penstock.catalog.runbook import without_address
 from penstock.kube import Recorder
 
-SERVED = "Served"
+SERVED = ConditionType.SERVED
 LONGEST_WORDS = 300
 """Characters of an unexpected failure that a condition quotes."""
 
 
 def invalid(obj: KubeObject) -> list[Finding]:
     """Return the faults of an object that the API server's schema does not reject."""
-    return [Finding(False, "Invalid", f"{found.path}: {found.message}") for found in problems(obj)]
+    return [
+        Finding(False, ObjectReason.INVALID, f"{found.path}: {found.message}")
+        for found in problems(obj)
+    ]
 
 
-INTERNAL_ERROR = "InternalError"
+INTERNAL_ERROR = ObjectReason.INTERNAL_ERROR
 """Reason of the conditions of an object whose reconcile failed unexpectedly."""
 
 
@@ -34,8 +46,8 @@ def internal_error(kind: str, name: str, error: Exception) -> Finding:
         False,
         INTERNAL_ERROR,
         f"{kind} {name} cannot be reconciled and stays as it is: {type(error).__name__}: {words}. "
-        "Undo what was changed last in it or in the objects it names, and report this with the "
-        "operator's log; it is tried again by itself",
+        "Undo the last change of it or of objects it names, and report this with the operator's "
+        "log",
     )
 
 
@@ -49,12 +61,14 @@ def build_conditions(
     """
     missing = unsupported_fields(obj)
     served = (
-        Condition(type=SERVED, status="False", reason="FieldsNotServed", message="; ".join(missing))
+        Finding(False, ObjectReason.FIELDS_NOT_SERVED, "; ".join(missing), type=SERVED)
         if missing
-        else Condition(type=SERVED, status="True", reason="AllFieldsServed")
+        else Finding(True, ObjectReason.ALL_FIELDS_SERVED, type=SERVED)
     )
     when = datetime.fromtimestamp(now, UTC)
-    return set_conditions(old, (*conditions(findings), served), obj.metadata.generation, when)
+    return set_conditions(
+        old, (*conditions(findings), own_condition(served)), obj.metadata.generation, when
+    )
 
 
 class Events:
@@ -82,8 +96,9 @@ class Events:
         self, obj: KubeObject, old: Iterable[Condition], new: Iterable[Condition]
     ) -> None:
         """Emit a warning once when Stalled or Served changes its status or message."""
-        before = {one.type: (one.status, one.message) for one in old}
+        before = {one.type: (one.status, without_address(one.message)) for one in old}
         for one in new:
-            bad = (one.type, one.status) in {("Stalled", "True"), (SERVED, "False")}
-            if bad and before.get(one.type) != (one.status, one.message):
-                self.warning(obj, one.reason, one.message)
+            bad = (one.type, one.status) in {(STALLED, "True"), (SERVED, "False")}
+            words = without_address(one.message)
+            if bad and before.get(one.type) != (one.status, words):
+                self.warning(obj, one.reason, words)

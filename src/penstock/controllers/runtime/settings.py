@@ -85,53 +85,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
 
     Exits with argparse's message (status 2) for arguments that do not parse.
     """
-    parser = argparse.ArgumentParser(prog="penstock-operator", description=__doc__)
-    add = parser.add_argument
-    add(
-        "--apis",
-        default=environment.get(VARIABLE, ",".join(APIS)),
-        metavar="GROUPS",
-        help="comma-separated; API groups whose clusters it leads (default: %(default)s)",
-    )
-    add("--namespaces", default="", help="comma-separated; watch only these (default: all)")
-    add(
-        "--slurm-image",
-        default=environment.get("PENSTOCK_SLURM_IMAGE", IMAGES),
-        metavar="TEMPLATE",
-        help="image for containers that name none, with {role} for slurmctld, slurmd, slurmrestd, "
-        "slurmdbd or login (default: %(default)s)",
-    )
-    add("--cluster-domain", default=cluster_domain(), help="DNS domain (default: %(default)s)")
-    add_switch(parser, "--leader-elect", "act only while holding the Lease")
-    add(
-        "--lease-namespace",
-        "--leader-elect-namespace",
-        default=environment.get("POD_NAMESPACE", "default"),
-    )
-    where: dict[str, Any] = {"type": _address, "metavar": "[[HOST]:]PORT"}
-    add("--metrics-port", "--metrics-addr", default="8080", help="0: no metrics", **where)
-    add("--health-port", "--health-addr", default="8081", **where)
-    add("--profile-addr", metavar="[[HOST]:]PORT", help="of --profile")
-    for option, what in _NOT_SERVED.items():
-        add_switch(parser, option, f"only as false: {what}")
-    add("--workers", type=int, default=4, help="reconciles of one kind side by side")
-    for kind in KINDS:
-        add(f"--{kind}-workers", type=int, metavar="N", help=f"the same for {kind}s only")
-    add(
-        "--slurm-workers",
-        "--slurmclient-workers",  # by this name slurm-operator takes it
-        type=int,
-        metavar="N",
-        help="the same for connections to Slurm only",
-    )
-    add(
-        "--propagated-node-conditions",
-        default="",
-        metavar="TYPES",
-        help="comma-separated; conditions of Kubernetes nodes that a drain's reason names",
-    )
-    _add_webhooks(parser, environment)
-    add("--log-level", "--zap-log-level", default="info", type=_level, choices=LEVELS)
+    parser = build_parser(environment)
     given = parser.parse_args(arguments)
     if "{role}" not in given.slurm_image:
         parser.error("--slurm-image needs {role} in it, for example registry/{role}:26.05")
@@ -169,6 +123,60 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
             hosts=_words(given.webhook_hosts),
         ),
     )
+
+
+def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """The parser of the operator's command line, with the defaults of an environment."""
+    parser = argparse.ArgumentParser(prog="penstock-operator", description=__doc__)
+    add = parser.add_argument
+    add(
+        "--apis",
+        default=environment.get(VARIABLE, ",".join(APIS)),
+        metavar="GROUPS",
+        help="comma-separated; API groups whose clusters it leads (default: %(default)s)",
+    )
+    add("--namespaces", default="", help="comma-separated; watch only these (default: all)")
+    add(
+        "--slurm-image",
+        default=environment.get("PENSTOCK_SLURM_IMAGE", IMAGES),
+        metavar="TEMPLATE",
+        help="image for containers that name none, with {role} for slurmctld, slurmd, slurmrestd, "
+        "slurmdbd or login (default: %(default)s)",
+    )
+    add("--cluster-domain", default=cluster_domain(), help="DNS domain (default: %(default)s)")
+    add_switch(parser, "--leader-elect", "act only while holding the Lease")
+    add(
+        "--lease-namespace",
+        "--leader-elect-namespace",
+        default=environment.get("POD_NAMESPACE", "default"),
+        help="namespace of the Lease (default: %(default)s)",
+    )
+    where: dict[str, Any] = {"type": _address, "metavar": "[[HOST]:]PORT"}
+    add("--metrics-port", "--metrics-addr", default="8080", help="0: no metrics", **where)
+    add("--health-port", "--health-addr", default="8081", help="/healthz and /readyz", **where)
+    add("--profile-addr", metavar="[[HOST]:]PORT", help="of --profile")
+    for option, what in _NOT_SERVED.items():
+        add_switch(parser, option, f"only as false: {what}")
+    add("--workers", type=int, default=4, help="reconciles of one kind side by side")
+    for kind in KINDS:
+        add(f"--{kind}-workers", type=int, metavar="N", help=f"the same for {kind}s only")
+    add(
+        "--slurm-workers",
+        "--slurmclient-workers",  # by this name slurm-operator takes it
+        type=int,
+        metavar="N",
+        help="the same for connections to Slurm only",
+    )
+    add(
+        "--propagated-node-conditions",
+        default="",
+        metavar="TYPES",
+        help="comma-separated; conditions of Kubernetes nodes that a drain's reason names",
+    )
+    _add_webhooks(parser, environment)
+    words = f"one of {', '.join(LEVELS)}"
+    add("--log-level", "--zap-log-level", default="info", type=_level, choices=LEVELS, help=words)
+    return parser
 
 
 _NOT_SERVED = {

@@ -10,6 +10,10 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.controller import CONTROLLERS
+from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.reasons.connection import ConnectionReason
+from penstock.catalog.reasons.keys import KeyReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.cluster.embedded_database import EmbeddedDatabases
@@ -104,7 +108,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         pod = next((one for one in pods if not one.metadata.deleting), None)
         if found.keeps_pods:
             # An adopted pod prints no lines about its database; our pod brings a changed file.
-            asked = Finding(runs.ok or None, "NotAsked", type=REACHABLE)
+            asked = Finding(runs.ok or None, AccountingReason.NOT_ASKED, type=REACHABLE)
             return [runs, asked, *own, *found.findings]
         if not render.has_own_entrypoint(obj):
             return [runs, *own, *found.findings]
@@ -136,7 +140,10 @@ class AccountingReconciler(Reconciler[Accounting]):
         end = await self._port_probe.probe(obj.metadata.namespace, host, port)
         found = closed(end, "slurmdbd", host, port)
         self._states.of(obj).probe_s = SELDOM_S if found is None else AGAIN_S
-        return [found or Finding(True, "External", f"slurmdbd is external, at {host}:{port}")]
+        return [
+            found
+            or Finding(True, ConnectionReason.EXTERNAL, f"slurmdbd is external, at {host}:{port}")
+        ]
 
     def _given(self, obj: Accounting) -> SlurmdbdInputs:
         """Everything that slurmdbd is given; asked for only when nothing is missing."""
@@ -201,11 +208,11 @@ class AccountingReconciler(Reconciler[Accounting]):
         password = self._password(obj)
         if password is None and spec.embedded_database is not None:
             # The findings about the database name the cause.
-            found.append(Finding(None, "CreatingDatabase"))
+            found.append(Finding(None, AccountingReason.CREATING_DATABASE))
         if password is not None and (wrong := password_problem(password)):
             field = "spec.storageConfig.passwordKeyRef" if storage else "spec.embeddedDatabase"
             message = f"{field}: the password cannot be used: {wrong}"
-            found.append(Finding(False, "PasswordUnusable", message))
+            found.append(Finding(False, AccountingReason.PASSWORD_UNUSABLE, message))
         jwks = spec.jwks_key_ref
         if jwks and (wrong := jwks_finding(jwks, space, self._caches.file(space, jwks))):
             found.append(wrong)
@@ -220,10 +227,10 @@ class AccountingReconciler(Reconciler[Accounting]):
 
     def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Finding:
         if is_generated_key(space, ref.name, self._caches.store):
-            return Finding(None, "CreatingKeys", f"Secret {ref.name} is being made")
+            return Finding(None, KeyReason.CREATING, f"Secret {ref.name} is being created")
         return Finding(
             False,
-            "SecretNotFound",
+            ObjectReason.SECRET_NOT_FOUND,
             f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace "
             f"{space}. Create it",
         )

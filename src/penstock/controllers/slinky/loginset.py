@@ -15,6 +15,7 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.auth.directory import DirectoryMonitor
 from penstock.controllers.cluster import adopted_workload as hold
@@ -87,7 +88,7 @@ class LoginSetReconciler(Reconciler[LoginSet]):
             # A second of CPU: not in the event loop, and not again while the Secret is there.
             made = await asyncio.to_thread(hostkeys.generate)
             await self.objects.create_secret(obj, self.events, render.host_keys(obj, made))
-            return [Finding(None, "CreatingKeys", "The SSH host keys are being made")]
+            return [Finding(None, KeyReason.CREATING, "The SSH host keys are being created")]
         hashes = {
             "host_keys_hash": secret_digest(keys.data),
             "sssd_conf_hash": self._hash_kept(obj, sssd_hash),

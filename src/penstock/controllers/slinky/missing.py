@@ -9,6 +9,8 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.related_objects import controller_references
+from penstock.catalog.reasons.keys import KeyReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.auth.key_length import munge_key_problem
@@ -31,14 +33,18 @@ def prerequisite_findings(
         if clusters.secrets.hash(space, ref):
             continue
         if given is None and controller.spec.external:
-            found.append(Finding(False, "SecretNotFound", _external_key_missing(path, ref, space)))
+            found.append(
+                Finding(
+                    False, ObjectReason.SECRET_NOT_FOUND, _external_key_missing(path, ref, space)
+                )
+            )
         elif given is None:
-            found.append(Finding(None, "CreatingKeys", f"Secret {ref.name} is being made"))
+            found.append(Finding(None, KeyReason.CREATING, f"Secret {ref.name} is being created"))
         else:
             found.append(
                 Finding(
                     False,
-                    "SecretNotFound",
+                    ObjectReason.SECRET_NOT_FOUND,
                     f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in "
                     f"namespace {space}. Create it, or leave the reference out "
                     + ("for auth/slurm" if path == "mungeKeyRef" else "to have one generated"),
@@ -55,7 +61,7 @@ def prerequisite_findings(
     found += [
         Finding(
             False,
-            "ConfigMapNotFound",
+            ObjectReason.CONFIG_MAP_NOT_FOUND,
             f"{paths[name]}: there is no ConfigMap {name} in namespace {space}. Create it or "
             "remove the reference",
         )
@@ -84,7 +90,7 @@ def _other_auth_type(cluster: ClusterInputs) -> Finding | None:
             f"spec.mungeKeyRef: slurmctld has the key {ref.key} of Secret {ref.name}, and "
             f"Accounting {name} another or none: give its spec.mungeKeyRef the same reference"
         )
-    return Finding(False, "AuthTypesDiffer", message)
+    return Finding(False, KeyReason.AUTH_TYPES_DIFFER, message)
 
 
 def of_user(cluster: ClusterInputs) -> list[tuple[str, Mapping[str, str]]]:

@@ -6,6 +6,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.registry import problems
 from penstock.api.slinky import names
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.observed.members import ClusterMember
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
@@ -22,17 +23,21 @@ def require_cluster(clusters: SlinkyClusters, member: ClusterMember) -> ClusterI
     if controller is None:
         return Finding(
             False,
-            "ControllerNotFound",
+            ObjectReason.CONTROLLER_NOT_FOUND,
             f"spec.controllerRef: there is no Controller {name} in namespace "
-            f"{member.metadata.namespace}. Nothing is made before it exists",
+            f"{member.metadata.namespace}. Create it, or correct the name",
         )
     if controller.metadata.deleting:
-        return Finding(False, "ControllerDeleting", f"Controller {name} is being deleted")
+        return Finding(
+            False,
+            ObjectReason.CONTROLLER_DELETING,
+            f"Controller {name} is being deleted. Delete this object too, or create {name} again",
+        )
     if wrong := problems(controller):
         # What it declares now is not in effect, so nothing may follow it.
         return Finding(
             None,
-            "ControllerInvalid",
+            ObjectReason.CONTROLLER_INVALID,
             f"Controller {name} is invalid ({wrong[0]}); reconciliation is paused until it is "
             "fixed",
         )
@@ -44,7 +49,9 @@ def require_cluster(clusters: SlinkyClusters, member: ClusterMember) -> ClusterI
             if not clusters.secrets.hash(cluster.namespace, ref)
         ]
         return Finding(
-            None, "SecretNotFound", f"Waiting for the keys in Secret {' and '.join(missing)}"
+            None,
+            ObjectReason.SECRET_NOT_FOUND,
+            f"Waiting for the keys in Secret {' and '.join(missing)}",
         )
     return cluster
 
@@ -61,7 +68,7 @@ def sssd_conf_hash(
         return ""
     return secrets.value_hash(namespace, ref) or Finding(
         False,
-        "SecretNotFound",
+        ObjectReason.SECRET_NOT_FOUND,
         f"sssdConfRef: there is no Secret {ref.name} with a key {ref.key} in namespace "
         f"{namespace}. Create it, or leave the reference out",
     )

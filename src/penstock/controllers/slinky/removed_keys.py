@@ -12,6 +12,7 @@ from collections.abc import Container
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NODESETS
+from penstock.catalog.event import Event
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.runtime.report import Events
 from penstock.decide.partition.conditions import without
@@ -36,4 +37,4 @@ def emit_removed_keys(
         meant = name in found and name not in but and (only is None or name in only)
         if meant and own is not None and own.enabled:
             message = without(name, found[name])
-            events.of(NODESETS).normal(nodeset, "PartitionKeysGone", message, "Configure")
+            events.of(NODESETS).normal(nodeset, Event.PARTITION_KEYS_GONE, message, "Configure")

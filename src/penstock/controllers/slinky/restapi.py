@@ -14,6 +14,8 @@ from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.base.text import list_some
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.caches.owners import owned_by
 from penstock.controllers.cluster import adopted_workload as hold
@@ -102,8 +104,10 @@ class RestApiReconciler(Reconciler[RestApi]):
         seconds, names = kept
         if names and not self._states.of(obj).is_kept:
             self._states.of(obj).is_kept = True
-            note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is external"
-            self.events.normal(obj, "DeletionWaits", note, "Finalize")
+            note = (
+                f"RestApi stays until workers of NodeSet {names} are drained: slurmctld is external"
+            )
+            self.events.normal(obj, Event.DELETION_WAITS, note, "Finalize")
         return Result(requeue_after=seconds)
 
     async def _finalize(self, obj: RestApi, *, wanted: bool) -> None:
@@ -125,7 +129,11 @@ class RestApiReconciler(Reconciler[RestApi]):
         if absent := self._clusters.absent_config_maps(cluster.controller):
             # slurm.conf is not handed over before they are there, so nobody may restart for it.
             return [
-                Finding(None, "ConfigMapNotFound", f"Waiting for ConfigMap {list_some(absent)}")
+                Finding(
+                    None,
+                    ObjectReason.CONFIG_MAP_NOT_FOUND,
+                    f"Waiting for ConfigMap {list_some(absent)}",
+                )
             ]
         if waiting := accounting.first_waits(translated(cluster.controller, cluster.accounting)):
             # There is no slurm.conf before.

@@ -15,6 +15,10 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.base import times
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.keys import KeyReason
+from penstock.catalog.reasons.object import ObjectReason
+from penstock.catalog.reasons.token import TokenReason
 from penstock.controllers.caches.owners import owned_by
 from penstock.controllers.observed.references import (
     is_generated_key,
@@ -36,7 +40,7 @@ from penstock.translate.slinky.token_request import token_request
 SOONEST_S = 1.0
 LATEST_S = 3600.0
 """Upper bound of requeue_after: the clock may be set, or the computer suspended."""
-_SHOWN_BY_THE_SECRET = ("TokenMissing", decide.ROUTINE)
+_SHOWN_BY_THE_SECRET = (TokenReason.MISSING, decide.ROUTINE)
 """Reasons without an event of their own: the event of the Secret's change is enough."""
 
 
@@ -79,7 +83,7 @@ class TokenReconciler(Reconciler[Token]):
             return [self._no_key(space, key_ref)]
         secret = self._caches.secrets.get(f"{space}/{ref.name}")
         if secret is not None and await self._taken_over(obj, secret, key_ref.name):
-            return [Finding(None, "TakingOver", f"Secret {ref.name} becomes this Token's own")]
+            return [Finding(None, TokenReason.TAKING_OVER, f"Taking over Secret {ref.name}")]
         there = self._secrets.value(space, ref)
         text = there.decode(errors="replace") if there is not None else None
         request = token_request(obj.spec)
@@ -89,13 +93,13 @@ class TokenReconciler(Reconciler[Token]):
             wanted = self._new(obj, key)
         elif verdict.reason not in ("", decide.ROUTINE):
             self._remember(obj, verdict.token)
-            return [_stays(verdict, ref.name)]
+            return [_stays(verdict, verdict.reason, ref.name)]
         if wanted is None:
             return []
         if secret is not None and secret.immutable and (obj.spec.refresh or wanted != text):
             await self.objects.remove(obj, self.events, "Secret", ref.name)
             if _ours(obj, secret):
-                return [Finding(None, "TokenMissing", f"Secret {ref.name} is being recreated")]
+                return [Finding(None, TokenReason.MISSING, f"Secret {ref.name} is being recreated")]
         await self.objects.apply(obj, self.events, [render.secret(obj, wanted)])
         if wanted != text and verdict.reason not in _SHOWN_BY_THE_SECRET:
             note = f"A new token of {obj.spec.username} is in Secret {ref.name}: {verdict.words}"
@@ -104,7 +108,9 @@ class TokenReconciler(Reconciler[Token]):
         token = decide.judge(request, key, wanted, self.client.clock.time()).token
         self._remember(obj, token)
         until = times.write(token.expires_at) if token is not None else "an unknown time"
-        return [Finding(True, "TokenValid", f"Secret {ref.name} has a token that ends at {until}")]
+        return [
+            Finding(True, TokenReason.VALID, f"Secret {ref.name} has a token that ends at {until}")
+        ]
 
     def _new(self, obj: Token, key: bytes) -> str:
         """Return a token for the Secret: the last one that was minted while it is valid."""
@@ -145,10 +151,10 @@ class TokenReconciler(Reconciler[Token]):
     def _no_key(self, space: str, ref: SecretKeySelector) -> Finding:
         name, key = ref.name, ref.key
         if is_generated_key(space, name, self._caches.store):
-            return Finding(None, "CreatingKeys", f"Secret {name} is being made")
+            return Finding(None, KeyReason.CREATING, f"Secret {name} is being created")
         return Finding(
             False,
-            "SecretNotFound",
+            ObjectReason.SECRET_NOT_FOUND,
             f"spec.jwtKeyRef: there is no Secret {name} with a key {key} in namespace {space}, or "
             "it is empty. Create it",
         )
@@ -170,7 +176,7 @@ class TokenReconciler(Reconciler[Token]):
         }
         with contextlib.suppress(ConflictError, NotFoundError):
             await self.client.patch(SECRETS, meta.namespace, meta.name, body)
-            self.events.normal(obj, "TakenOver", f"Secret {meta.name} is this Token's now", "Adopt")
+            self.events.normal(obj, Event.TAKEN_OVER, f"Took over Secret {meta.name}", "Adopt")
         return True
 
     async def _tidy(self, obj: Token, name: str) -> None:
@@ -185,10 +191,10 @@ def _ours(obj: Token, secret: Secret) -> bool:
     return of is not None and of.uid == obj.metadata.uid
 
 
-def _stays(verdict: Verdict, name: str) -> Finding:
+def _stays(verdict: Verdict, reason: TokenReason, name: str) -> Finding:
     return Finding(
         False,
-        verdict.reason,
+        reason,
         f"The token in Secret {name} is not as declared ({verdict.words}), and spec.refresh is "
-        "false: delete the Secret to have a new one made",
+        "false. Delete the Secret to get a new token",
     )

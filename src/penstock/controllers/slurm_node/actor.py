@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from penstock.catalog.event import Event
 from penstock.controllers.rollout.maintenance import reserved_by_others
 from penstock.controllers.runtime.concurrency import gather, of_kind
 from penstock.controllers.runtime.event_batch import EventBatch
@@ -100,7 +101,9 @@ class SlurmActor:
                 case ResumeNode():
                     await client.update_node(action.node, state=["RESUME"])
         except SlurmError as error:
-            batch.warning("SlurmRefused", f"Node {action.node}: {error}", type(action).__name__)
+            batch.warning(
+                Event.SLURM_REFUSED, f"Node {action.node}: {error}", type(action).__name__
+            )
             return False
         batch.normal(action.why.reason, action.why.message, type(action).__name__)
         return True
@@ -125,7 +128,7 @@ class SlurmActor:
         except SlurmError as error:
             log.info("node comment not written", node=action.node, error=str(error))
             if action.why is not None:
-                batch.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
+                batch.warning(Event.SLURM_REFUSED, f"Node {action.node}: {error}", "UpdateNode")
             return False
         if action.why is not None:
             batch.normal(action.why.reason, action.why.message, "UpdateNode")
@@ -147,7 +150,7 @@ class SlurmActor:
             if error.is_rejection:
                 self._rejections.gres_rejected(workers, wanted)
                 note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
-                batch.warning("SlurmRefused", note, "UpdateNode")
+                batch.warning(Event.SLURM_REFUSED, note, "UpdateNode")
             return False
 
     async def _place(
@@ -214,7 +217,7 @@ class SlurmActor:
             return False
         except SlurmError as error:
             note = f"Record of node {one.node} stays: {error}"
-            batch.warning("SlurmRefused", note, "DeleteNodeRecord")
+            batch.warning(Event.SLURM_REFUSED, note, "DeleteNodeRecord")
             return False
         batch.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
         return True

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
@@ -67,7 +68,7 @@ class NodeDrifts:
             words := decide.describe_drift(fresh), workers.last.conditions
         ):
             note = words[:1].upper() + words[1:]
-            self._events.warning(source.object, "NodesDrifted", note, "Observe")
+            self._events.warning(source.object, Event.NODES_DRIFTED, note, "Observe")
         found = watch.found
         if found is None:
             return None
@@ -115,7 +116,7 @@ class NodeDrifts:
         if done:
             part: Found = {name: found[name] for name in sorted(done)}
             note = f"Put back what was {decide.describe_drift(part)}"
-            self._events.normal(source.object, "NodesReverted", note, "Revert")
+            self._events.normal(source.object, Event.NODES_REVERTED, note, "Revert")
         await connection.mirror.poll()
 
     async def _adopt(self, source: WorkerSource, watch: Watch, drifted: NodeDrift) -> None:
@@ -132,7 +133,7 @@ class NodeDrifts:
             watch.tried(name, self._client.clock.monotonic(), why and f"not adopted: {why}")
         if not why:
             note = f"Declared as it was {decide.describe_drift(drifted.found)}"
-            self._events.normal(source.object, "NodesAdopted", note, "Adopt")
+            self._events.normal(source.object, Event.NODES_ADOPTED, note, "Adopt")
 
 
 async def _put_back(workers: WorkerSet, client: Slurmrestd, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.decide.action import SetNodeFeatures
 from penstock.decide.slurm_node.features import merged
@@ -22,7 +23,7 @@ async def give_features(client: Slurmrestd, action: SetNodeFeatures, batch: Even
             active_features=merged(node.active_features, action.features),
         )
     except SlurmError as error:
-        batch.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
+        batch.warning(Event.SLURM_REFUSED, f"Node {action.node}: {error}", "UpdateNode")
         return error.is_rejection
     batch.normal(action.why.reason, action.why.message, "UpdateNode")
     return True

@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from penstock.catalog.event import Event
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.decide.action import RegisterNode, RemoveStandIns
@@ -148,7 +149,7 @@ class NodeRegistrations:
             # One whose answer was cut off may have made stand-ins.
             connection.swept = None
             note = f"Nodes {', '.join(one.node for one in due)} cannot register again: {error}"
-            batch.warning("SlurmRefused", note, "RegisterNode")
+            batch.warning(Event.SLURM_REFUSED, note, "RegisterNode")
         else:
             state.unable = None
         there = _records(await connection.mirror.poll())

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.kinds import Pod
+from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.runbook import without_address
 from penstock.decide.accounting.slurmdbd import PAUSE_S, REACHABLE, waited_in_vain
 from penstock.decide.config import conditions as config_findings
 from penstock.model.cluster import AccountingLink, Cluster
@@ -15,13 +17,13 @@ def findings(link: AccountingLink | None, *, has_worked: bool) -> list[Finding]:
     """Whether the Accounting that a cluster names exists; `has_worked` is about slurmctld."""
     if link is None or link.exists:
         return []
-    until = "nothing is accounted" if has_worked else "slurmctld is not started"
+    until = "no job is recorded" if has_worked else "slurmctld is not started"
     return [
         Finding(
             None,
-            "AccountingNotFound",
+            AccountingReason.NOT_FOUND,
             f"spec.accountingRef: there is no Accounting {link.name} in namespace "
-            f"{link.namespace}: {until} before it exists",
+            f"{link.namespace}, so {until}. Create it, or remove the reference",
         )
     ]
 
@@ -41,9 +43,9 @@ def waits(link: AccountingLink) -> list[Finding]:
     if is_serving(link) is not False:
         return []
     found = find(link.conditions, READY)
-    said = found.message if found is not None else "nothing is known of it yet"
+    said = without_address(found.message) if found is not None else "nothing is known of it yet"
     message = f"At its first start slurmctld waits for Accounting {link.name}: {said}"
-    return [Finding(None, "WaitingForAccounting", message)]
+    return [Finding(None, AccountingReason.WAITING, message)]
 
 
 def is_serving(link: AccountingLink) -> bool | None:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.accounting import AccountingReason
 from penstock.slurm.accounting_registration import Registration
 from penstock.slurm.known import Fact, Known, Unknown
 
-REGISTERED = "AccountingRegistered"
+REGISTERED = ConditionType.ACCOUNTING_REGISTERED
 PATIENCE_S = 8.0
 """For so long slurmctld may be about to register by itself."""
 FIRST_S = 20.0
@@ -62,13 +64,23 @@ def finding(view: RegistrationView) -> Finding:
     if isinstance(found, Unknown):
         message = f"Whether {where} has cluster {view.cluster} registered is not known: {found.why}"
         return Finding(
-            None, "RegistrationUnknown", message, type=REGISTERED, excluded_from_ready=True
+            None,
+            AccountingReason.REGISTRATION_UNKNOWN,
+            message,
+            type=REGISTERED,
+            excluded_from_ready=True,
         )
     if found.value.complete:
         message = f"{where} has cluster {view.cluster} registered"
-        return Finding(True, "Registered", message, type=REGISTERED, excluded_from_ready=True)
+        return Finding(
+            True, AccountingReason.REGISTERED, message, type=REGISTERED, excluded_from_ready=True
+        )
     return Finding(
-        False, "NotRegistered", _missing(view), type=REGISTERED, excluded_from_ready=True
+        False,
+        AccountingReason.NOT_REGISTERED,
+        _missing(view),
+        type=REGISTERED,
+        excluded_from_ready=True,
     )
 
 
@@ -76,7 +88,7 @@ def ready(view: RegistrationView) -> list[Finding]:
     """What the missing registration means for Ready: jobs run, but nothing of them is recorded."""
     if not _is_missing(view.registration):
         return []
-    return [Finding(None, "AccountingNotRegistered", _missing(view))]
+    return [Finding(None, AccountingReason.ACCOUNTING_NOT_REGISTERED, _missing(view))]
 
 
 def _missing(view: RegistrationView) -> str:

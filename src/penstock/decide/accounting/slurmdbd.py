@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.accounting import AccountingReason
 from penstock.decide.observed.pod_failure import termination_message
 
 MARK = "penstock: "
-REACHABLE = "DatabaseReachable"
+REACHABLE = ConditionType.DATABASE_REACHABLE
 IN_VAIN = "slurmdbd must be up at slurmctld start time"
 """Last words of a slurmctld that was stopped while it waited for slurmdbd at its start."""
 PAUSE_S = 30.0
@@ -70,13 +72,13 @@ def database(report: SlurmdbdReport, where: str) -> Finding:
     """Return the condition of a slurmdbd that runs and is not ready; `where` is its database."""
     kept = "slurmctld keeps its records until then"
     if not report.database:
-        message = f"slurmdbd is starting, and waits for its database {where}; {kept}"
-        return Finding(None, "WaitingForDatabase", message, type=REACHABLE)
+        message = f"slurmdbd starts and waits for its database {where}; {kept}"
+        return Finding(None, AccountingReason.WAITING_FOR_DATABASE, message, type=REACHABLE)
     if _REFUSALS.search(report.database):
         message = f"Database {where} rejects slurmdbd: {report.database}; {kept}"
-        return Finding(False, "DatabaseRefuses", message, type=REACHABLE)
+        return Finding(False, AccountingReason.DATABASE_REFUSES, message, type=REACHABLE)
     message = f"slurmdbd waits for its database {where}: {report.database}; {kept}"
-    return Finding(None, "DatabaseUnreachable", message, type=REACHABLE)
+    return Finding(None, AccountingReason.DATABASE_UNREACHABLE, message, type=REACHABLE)
 
 
 def waited_in_vain(pods: Sequence[Pod], *, serves: bool | None, now: float) -> Pod | None:

@@ -14,19 +14,18 @@ from functools import lru_cache
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.decide.observed.node_comment import read
 from penstock.model.worker_marks import CommentKeys
 from penstock.slurm.conf.document import Document
 from penstock.slurm.state import Node
 
-SHARED = "CgroupsShared"
+SHARED = ConditionType.CGROUPS_SHARED
 _KEY = "IgnoreSystemd"
 _BOTH = "IgnoreSystemdOnFailure"
 _DEFAULT = "DEFAULT"
-_REMEDY = (
-    f"write {_BOTH}=yes instead, which suits both; or start slurmd there without --conf-server, "
-    "with a cgroup.conf of its own in /etc/slurm"
-)
+_REMEDY = f"Write {_BOTH}=yes in its place, which suits both"
 
 
 @lru_cache(maxsize=64)
@@ -42,10 +41,10 @@ def shared(extra_conf: str, cgroup_conf: str) -> Finding | None:
     if not named:
         return None
     message = (
-        f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf has nodes that are no "
-        f"pods ({list_some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
+        f"cgroup.conf has {_KEY}={value}, which harms nodes with systemd, and slurm.conf has nodes "
+        f"that are no pods ({list_some(named)}). {_REMEDY}"
     )
-    return Finding(True, _KEY, message, type=SHARED)
+    return Finding(True, ConfigReason.IGNORE_SYSTEMD, message, type=SHARED)
 
 
 def external(seen: Sequence[str]) -> Finding | None:
@@ -56,11 +55,11 @@ def external(seen: Sequence[str]) -> Finding | None:
     if not seen:
         return None
     message = (
-        f"slurmctld is external and has nodes that are no pods ({list_some(seen)}). With "
-        f"{_KEY}=yes, as pods need it, its cgroup.conf does harm where systemd runs; slurmrestd "
-        f"does not show that file, but `penstock network` does. If it has the key, {_REMEDY}"
+        f"slurmctld is external and has nodes that are no pods ({list_some(seen)}), which "
+        f"{_KEY}=yes in its cgroup.conf harms. Check that file with `penstock network`, and write "
+        f"{_BOTH}=yes"
     )
-    return Finding(True, "CgroupConfNotSeen", message, type=SHARED)
+    return Finding(True, ConfigReason.CGROUP_CONF_NOT_SEEN, message, type=SHARED)
 
 
 def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:
@@ -69,9 +68,8 @@ def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:
     if value is None or not seen:
         return ""
     return (
-        f"cgroup.conf of slurmctld has {_KEY}={value}, as pods need it, and there are nodes that "
-        f"are no pods ({list_some(seen)}): where systemd runs it does harm. If it does there, "
-        f"{_REMEDY}"
+        f"cgroup.conf of slurmctld has {_KEY}={value}, which harms nodes with systemd, and there "
+        f"are nodes that are no pods ({list_some(seen)}). {_REMEDY}"
     )
 
 

@@ -16,8 +16,10 @@ from typing import Any, cast
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.workers import WorkerReason
 
-LIMITED = "ContainersLimited"
+LIMITED = ConditionType.CONTAINERS_LIMITED
 """The condition's type."""
 _PROGRAMS = ("pyxis", "enroot")
 
@@ -33,15 +35,15 @@ def finding(slurmd: Json, pod: Json, before: Iterable[Condition]) -> Finding | N
     if not has_enroot(slurmd):
         if find(before, LIMITED) is None:
             return None
-        return Finding(True, "NoEnroot", type=LIMITED, inverted=True)
+        return Finding(True, WorkerReason.NO_ENROOT, type=LIMITED, inverted=True)
     lacking = missing(slurmd, pod)
     if not lacking:
-        return Finding(True, "RightsGiven", type=LIMITED, inverted=True)
+        return Finding(True, WorkerReason.RIGHTS_GIVEN, type=LIMITED, inverted=True)
     message = (
         "Workers have enroot and slurmd is not privileged; jobs with --container-image may fail, "
         f"as spec.slurmd.securityContext lacks: {'; '.join(lacking)}"
     )
-    return Finding(True, "RightsMissing", message, type=LIMITED)
+    return Finding(True, WorkerReason.RIGHTS_MISSING, message, type=LIMITED)
 
 
 def has_enroot(slurmd: Json) -> bool:

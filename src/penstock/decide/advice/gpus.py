@@ -17,11 +17,13 @@ from typing import Any, cast
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.slurm import hostlist
 from penstock.slurm.conf.document import Document
 from penstock.slurm.gres import counts
 
-MISMATCH = "GresMismatch"
+MISMATCH = ConditionType.GRES_MISMATCH
 """The condition's type."""
 GPU = "gpu"
 LONGEST_CONF = 131_072
@@ -56,9 +58,9 @@ def finding(of: GpuSpec, before: Iterable[Condition]) -> Finding | None:
     """
     found = differences(of)
     if found:
-        return Finding(True, "GresDiffers", "; ".join(found), type=MISMATCH)
+        return Finding(True, SlurmNodeReason.GRES_DIFFERS, "; ".join(found), type=MISMATCH)
     if devices(of.slurmd) or gres(of) or find(before, MISMATCH) is not None:
-        return Finding(True, "GresAgrees", type=MISMATCH, inverted=True)
+        return Finding(True, SlurmNodeReason.GRES_AGREES, type=MISMATCH, inverted=True)
     return None
 
 

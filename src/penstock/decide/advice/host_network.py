@@ -9,8 +9,10 @@ from collections.abc import Iterable
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition, Json
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.pods import PodReason
 
-EXPOSED = "HostNetworkExposed"
+EXPOSED = ConditionType.HOST_NETWORK_EXPOSED
 """The condition's type."""
 
 
@@ -22,10 +24,10 @@ def findings(pod: Json, listens: str, before: Iterable[Condition]) -> list[Findi
     if pod.get("hostNetwork"):
         message = (
             f"hostNetwork: {listens} at the Kubernetes node's addresses, where NetworkPolicies do "
-            "not apply, and only one such pod fits on a Kubernetes node. Restrict connections with "
-            "a firewall"
+            "not apply. Restrict connections with a firewall; one such pod fits on a Kubernetes "
+            "node"
         )
-        return [Finding(True, "HostNetwork", message, type=EXPOSED)]
+        return [Finding(True, PodReason.HOST_NETWORK, message, type=EXPOSED)]
     if find(before, EXPOSED) is None:
         return []
-    return [Finding(True, "PodNetwork", type=EXPOSED, inverted=True)]
+    return [Finding(True, PodReason.POD_NETWORK, type=EXPOSED, inverted=True)]

@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.reasons.pods import PodReason
 
-REFUSED = "PodSecurityRefused"
+REFUSED = PodReason.SECURITY_REFUSED
 _VIOLATES = re.compile(r'violates PodSecurity "(\w+):[^"]*": ')
 _ROOT = (
     "; slurmd runs as root, since it starts the jobs of all users, and that level admits no root. "
     "Have the namespace enforce `baseline`"
 )
 _LESS = (
-    "; a worker is privileged by default. Set in spec.slurmd.securityContext "
-    "`privileged: false` and `capabilities: {add: []}`, with which Slurm cannot use cgroups "
-    "(ProctrackType=proctrack/linuxproc, TaskPlugin=task/none), or have the namespace enforce "
-    "`privileged`"
+    "; a worker is privileged by default. Have the namespace enforce `privileged`, or set "
+    "`privileged: false` and `capabilities: {add: []}` in spec.slurmd.securityContext, without "
+    "cgroups (ProctrackType=proctrack/linuxproc, TaskPlugin=task/none)"
 )
 
 

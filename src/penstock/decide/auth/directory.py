@@ -15,8 +15,11 @@ from typing import NamedTuple
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.keys import KeyReason
+from penstock.catalog.runbook import without_address
 
-FAILING = "DirectoryFailing"
+FAILING = ConditionType.DIRECTORY_FAILING
 """The condition's type. It does not affect Ready."""
 _BACKENDS = re.compile(r"^[ \t]*+id_provider[ \t]*+=[ \t]*+(?!proxy|files)\w", re.MULTILINE)
 _BIND = "Bind result: "
@@ -112,11 +115,13 @@ def findings(secret: str, every: Mapping[str, str], old: Iterable[Condition]) ->
     if pods:
         # One pod is enough of those with the same errors.
         errors = "; ".join(f"sssd of {pod} reports: {words}" for words, pod in pods.items())
-        message = f"{errors}. Directory users are not known here; correct Secret {secret}"
-        return [Finding(True, "SssdFails", message, type=FAILING)]
+        message = (
+            f"{errors}. Users of the directory are unknown: correct sssd.conf in Secret {secret}"
+        )
+        return [Finding(True, KeyReason.SSSD_FAILS, message, type=FAILING)]
     if find(old, FAILING) is None:
         return []
-    return [Finding(True, "SssdWorks", type=FAILING, inverted=True)]
+    return [Finding(True, KeyReason.SSSD_WORKS, type=FAILING, inverted=True)]
 
 
 def news(findings: Iterable[Finding], old: Iterable[Condition]) -> str:
@@ -124,6 +129,6 @@ def news(findings: Iterable[Finding], old: Iterable[Condition]) -> str:
     before = find(old, FAILING)
     for one in findings:
         if one.type == FAILING and not one.inverted:
-            known = (before.status, before.message) if before is not None else None
+            known = (before.status, without_address(before.message)) if before is not None else None
             return "" if known == ("True", one.message) else one.message
     return ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
+from penstock.catalog.reasons.keys import KeyReason
+from penstock.catalog.reasons.object import ObjectReason
 
 
 def finding(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Finding | None:
@@ -15,7 +17,7 @@ def finding(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Find
     if text is None:
         return Finding(
             False,
-            "ConfigMapNotFound",
+            ObjectReason.CONFIG_MAP_NOT_FOUND,
             f"spec.jwksKeyRef: there is no ConfigMap {ref.name} with a key {ref.key} in "
             f"namespace {namespace}. Create it or remove the reference",
         )
@@ -23,7 +25,7 @@ def finding(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Find
         return None
     return Finding(
         False,
-        "JwksUnreadable",
+        KeyReason.JWKS_UNREADABLE,
         f"spec.jwksKeyRef: key {ref.key} of ConfigMap {ref.name} is not UTF-8, which a JWKS file "
         f"has to be. Write it again, such as: kubectl create configmap {ref.name} "
         f"-n {namespace} --from-file={ref.key}",

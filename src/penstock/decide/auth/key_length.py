@@ -6,6 +6,7 @@ from typing import Final
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.slurm.auth.key_rotation import SHORTEST
 
 MUNGE_SHORTEST: Final = 32
@@ -34,4 +35,4 @@ def _unusable(path: str, ref: SecretKeySelector, size: int, allowed: str) -> Fin
         f"{path}key {ref.key} of Secret {ref.name} has {size} bytes, and {allowed}: put another "
         "key there"
     )
-    return Finding(False, "KeyUnusable", message)
+    return Finding(False, KeyReason.UNUSABLE, message)

@@ -11,6 +11,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.decide.observed.pod import SLURMD, slurmd_container, slurmd_started_at
 from penstock.slurm.auth.key_files import SLURM_KEY
 
@@ -121,16 +122,17 @@ def finding(
 ) -> Finding:
     """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
     message = (
-        f"authentication failed: slurmctld does not take the {kind} of slurmd of {rejected.pod} "
-        f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
+        f"authentication failed: slurmctld rejects the {kind} of slurmd of {rejected.pod} "
+        f"({rejected.words}). "
     )
+    of = f"key {wanted.key} of Secret {wanted.name}"
     if own is None:
-        message += ", the worker has one that is from no Secret: have it mount that one"
+        message += f"Have the worker mount {of}, as slurmctld does"
     elif own == wanted:
-        message += ", and so has the worker: the Secret was changed after one of them had read it"
+        message += f"Both have {of}, which was changed: restart the one that has the former key"
     else:
         message += (
-            f", the worker has key {own.key} of Secret {own.name}: put the same key into both, or "
-            f"have the worker mount {wanted.name}"
+            f"Put {of}, which slurmctld has, into key {own.key} of Secret {own.name}, which the "
+            "worker has"
         )
-    return Finding(False, "KeyDiffers", message)
+    return Finding(False, KeyReason.DIFFERS, message)

@@ -12,6 +12,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.catalog.reasons.keys import KeyReason
 from penstock.decide.auth.rejected_key import PATIENCE_S, KeyRejection, source, waited
 from penstock.decide.observed.pod import is_registered, slurmd_container
 from penstock.slurm.auth.key_files import SLURM_KEY
@@ -71,19 +72,18 @@ def finding(
     """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
     pod, kind = rejected.pod, "slurm.key" if wanted.key == SLURM_KEY else "munge key"
     message = (
-        f"authentication failed: the {kind} of {pod} is not that of slurmctld "
-        f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
+        f"authentication failed: the {kind} of {pod} is not that of slurmctld ({rejected.words}). "
     )
+    of = f"key {wanted.key} of Secret {wanted.name}"
     if own is None:
-        message += f", {pod} has one that is from no Secret: have it mount that one"
+        message += f"Have {pod} mount {of}, as slurmctld does"
     elif own == wanted:
         message += (
-            f", and so has {pod}: the Secret was changed after one of them had read it, and pods "
-            f"read it when they start. Delete pod {pod} if the Secret has slurmctld's key"
+            f"Both have {of}, which was changed: delete pod {pod} if the Secret has slurmctld's key"
         )
     else:
         message += (
-            f", {pod} has key {own.key} of Secret {own.name}: put the same key into both, then "
-            f"delete pod {pod}"
+            f"Put {of}, which slurmctld has, into key {own.key} of Secret {own.name}, then delete "
+            f"pod {pod}"
         )
-    return Finding(False, "KeyDiffers", message)
+    return Finding(False, KeyReason.DIFFERS, message)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from penstock.base import duration, times
+from penstock.catalog.reasons.token import TokenReason
 from penstock.model.token_request import TokenRequest
 from penstock.slurm.auth import jwt
 
@@ -19,7 +20,7 @@ RENEW_AT = 0.8
 """Part of its life after which a token is renewed."""
 AHEAD_S = 60
 """Seconds by which the clock that a token was made by may be ahead of ours."""
-ROUTINE = "TokenRenewed"
+ROUTINE = TokenReason.RENEWED
 """Reason of a new token that only its age asks for."""
 
 
@@ -42,7 +43,7 @@ class Verdict:
     """The token in the Secret, and reason and words of why it must be replaced; empty if not."""
 
     token: SignedToken | None
-    reason: str = ""
+    reason: TokenReason | Literal[""] = ""
     words: str = ""
 
 
@@ -77,32 +78,32 @@ def identity_claims(request: TokenRequest) -> dict[str, Any]:
 def judge(request: TokenRequest, key: bytes, token: str | None, now: float) -> Verdict:
     """Compare the token in the Secret with the request. `token` is None without a Secret."""
     if token is None:
-        return Verdict(None, "TokenMissing", "the Secret had no token")
+        return Verdict(None, TokenReason.MISSING, "the Secret had no token")
     try:
         claims = jwt.signed_claims(key, token)
         signed = SignedToken(claims, int(claims["iat"]), int(claims["exp"]))
     except jwt.JwtError as error:
         words = f"the stored token is not signed with the present key: {error}"
-        return Verdict(None, "KeyChanged", words)
+        return Verdict(None, TokenReason.KEY_CHANGED, words)
     except (KeyError, TypeError, ValueError):
         words = "the stored token has no issue or expiry time"
-        return Verdict(None, "TokenUnreadable", words)
+        return Verdict(None, TokenReason.UNREADABLE, words)
     if claims.get("sun") != request.username:
         words = f"the stored token is for user {claims.get('sun')}"
-        return Verdict(signed, "UserChanged", words)
+        return Verdict(signed, TokenReason.USER_CHANGED, words)
     wanted = identity_claims(request)
     if {name: claims.get(name) for name in ("uid", "gid", "id")} != {
         name: wanted.get(name) for name in ("uid", "gid", "id")
     }:
-        return Verdict(signed, "IdentityChanged", "spec.identity has changed")
+        return Verdict(signed, TokenReason.IDENTITY_CHANGED, "spec.identity has changed")
     if signed.expires_at - signed.issued_at != lifetime_s(request):
-        return Verdict(signed, "LifetimeChanged", "spec.lifetime has changed")
+        return Verdict(signed, TokenReason.LIFETIME_CHANGED, "spec.lifetime has changed")
     if now >= signed.expires_at:
-        return Verdict(signed, "TokenExpired", f"it ended at {times.write(signed.expires_at)}")
+        return Verdict(signed, TokenReason.EXPIRED, f"it ended at {times.write(signed.expires_at)}")
     if now < signed.issued_at - AHEAD_S:
         start = times.write(signed.issued_at)
         words = f"it is not valid before {start}: the clock was ahead then"
-        return Verdict(signed, "TokenNotValidYet", words)
+        return Verdict(signed, TokenReason.NOT_VALID_YET, words)
     if now >= signed.renew_at:
         return Verdict(signed, ROUTINE, "four fifths of its life have passed")
     return Verdict(signed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.reasons.connection import ConnectionReason
 
 PATIENCE_S = 3.0
 """After so many seconds without an answer a port counts as silent."""
@@ -25,13 +26,14 @@ class End(enum.Enum):
 
 _CLOSED = {
     End.REFUSED: (
-        "refuses connections: nothing listens on that port there, or a firewall rejects them"
+        "refuses connections from the operator's pod: start it, or open the port in the firewall"
     ),
     End.SILENT: (
-        f"does not answer within {PATIENCE_S:g} s: it is down, a firewall drops the packets, or "
-        "its answers have no route back"
+        "does not answer the operator's pod within "
+        f"{PATIENCE_S:g} s: start it, or open firewall and "
+        "route in both directions"
     ),
-    End.NO_ROUTE: "cannot be reached: there is no route to it",
+    End.NO_ROUTE: "has no route from the operator's pod: add one",
 }
 
 
@@ -44,10 +46,9 @@ def closed(end: End, daemon: str, host: str, port: int) -> Finding | None:
         return None
     if end is End.NAMELESS:
         message = (
-            f"spec.externalConfig.host: the name {host} of {daemon} does not resolve in this "
-            "cluster: correct it, or have the cluster's DNS know it (a Service without a selector, "
-            "for example)"
+            f"spec.externalConfig.host: name {host} of {daemon} does not resolve in this cluster. "
+            "Correct it, or add it to the cluster's DNS, such as by a Service without a selector"
         )
-        return Finding(False, "NameNotResolved", message)
-    message = f"{daemon} at {host}:{port} {_CLOSED[end]} (asked from Penstock's own pod)"
-    return Finding(None, "PortUnreachable", message)
+        return Finding(False, ConnectionReason.NAME_NOT_RESOLVED, message)
+    message = f"{daemon} at {host}:{port} {_CLOSED[end]}"
+    return Finding(None, ConnectionReason.PORT_UNREACHABLE, message)

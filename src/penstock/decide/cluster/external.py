@@ -13,6 +13,7 @@ from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
+from penstock.catalog.reasons.connection import ConnectionReason
 from penstock.decide.auth.rejected_key import KeyRejection
 from penstock.decide.cluster.connectivity import End, closed
 from penstock.decide.config.triggers import REJECTED, WAITING, TriggerStep
@@ -21,8 +22,8 @@ from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
 
 _NOT_OURS = (
-    "slurmctld is external (spec.external): reconfigure or restart it where it runs; Penstock has "
-    "no rights there"
+    "slurmctld is external (spec.external), so the operator has no rights there: reconfigure or "
+    "restart it where it runs"
 )
 
 
@@ -43,24 +44,24 @@ def answers(
         ref = cluster.jwt_key
         message = (
             f"authentication failed: slurmctld at {where} rejects tokens signed with key "
-            f"{ref.key} of Secret {ref.name}. Put the JWT key of that slurmctld there, or correct "
-            f"its clock if it differs from ours. {jobs.why}"
+            f"{ref.key} of Secret {ref.name} ({jobs.why}). Put its JWT key there, or correct its "
+            "clock"
         )
-        return Finding(False, "AuthenticationFailed", message)
+        return Finding(False, ConnectionReason.AUTHENTICATION_FAILED, message)
     if rejection is not None:
         ref, kind = cluster.slurm_key, "munge key" if cluster.has_munge else "slurm.key"
         message = (
-            f"authentication failed: slurmctld at {where} does not take the {kind} that slurmd "
-            f"of {rejection.pod} has ({rejection.words}): put the key of that slurmctld into "
-            f"Secret {ref.name}, key {ref.key}"
+            f"authentication failed: slurmctld at {where} rejects the {kind} that slurmd "
+            f"of {rejection.pod} has ({rejection.words}). Put its key into Secret {ref.name}, key "
+            f"{ref.key}"
         )
-        return Finding(False, "AuthenticationFailed", message)
+        return Finding(False, ConnectionReason.AUTHENTICATION_FAILED, message)
     if not isinstance(jobs, Unknown):
-        return Finding(True, "SlurmctldAnswers", f"slurmctld answers at {where}")
+        return Finding(True, ConnectionReason.SLURMCTLD_ANSWERS, f"slurmctld answers at {where}")
     if (found := closed(way, "slurmctld", host, port)) is not None:
         return Finding(found.ok, found.reason, f"{found.message}. {jobs.why}")
-    message = f"It is not known whether slurmctld works at {where}: {jobs.why}"
-    return Finding(None, "SlurmctldSilent", message)
+    message = f"slurmctld at {where} has not answered slurmrestd: {jobs.why}"
+    return Finding(None, ConnectionReason.SLURMCTLD_SILENT, message)
 
 
 def unreached(
@@ -78,24 +79,24 @@ def unreached(
         return []
     where = f"{cluster.host}:{cluster.port}"
     message = (
-        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: it needs a route "
-        "to the pods' addresses, and no firewall on the way"
+        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}. Give it a route to "
+        "the pods' addresses, without a firewall on the way"
     )
-    return [Finding(None, "WorkersUnreachable", message)]
+    return [Finding(None, ConnectionReason.WORKERS_UNREACHABLE, message)]
 
 
 def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object]]) -> Finding:
     """Return whether an external slurmctld has a worker set's partition, or the lines to add."""
     if isinstance(records, Unknown):
-        message = f"It is not known whether slurmctld has partition {name}: {records.why}"
-        return Finding(None, "PartitionUnknown", message)
+        message = f"Partition {name} of slurmctld is not known: {records.why}"
+        return Finding(None, ConnectionReason.PARTITION_UNKNOWN, message)
     if name in records.value:
-        return Finding(True, "PartitionOutside", f"slurmctld has partition {name}")
+        return Finding(True, ConnectionReason.PARTITION_OUTSIDE, f"slurmctld has partition {name}")
     message = (
         f"spec.partition: the external slurmctld has no partition {name}. Add to its slurm.conf, "
         f"and reconfigure it: {' and '.join(lines)}"
     )
-    return Finding(False, "PartitionOutside", message)
+    return Finding(False, ConnectionReason.PARTITION_OUTSIDE, message)
 
 
 def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> TriggerStep:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.decide.config.conditions import VALID
 from penstock.slurm.conf.apply_method_table import since
 from penstock.slurm.conf.document import Document
 from penstock.slurm.conf.includes import SLURM_CONF, included
 from penstock.slurm.versions import Version
 
-REFUSED = "SlurmVersionRefused"
+REFUSED = ConfigReason.VERSION_REFUSED
 
 
 def findings(why: str, *, running: bool) -> list[Finding]:
     """Return the condition of a release of slurmctld that is not started."""
     if not why:
         return []
-    kept = "slurmctld goes on as it is" if running else "slurmctld is not started"
+    kept = "slurmctld keeps its image" if running else "slurmctld is not started"
     return [Finding(False, REFUSED, f"spec.slurmctld.image: {why}. {kept}")]
 
 
@@ -30,7 +31,7 @@ def trial(slurmctld: Version | None, tries: Version | None) -> list[Finding]:
         f"spec.reconfigure.image has Slurm {tries} and slurmctld {slurmctld}: changed files are "
         "not tried before slurmctld reads them. Leave the image out to have slurmctld's"
     )
-    return [Finding(True, "TrialImageDiffers", message)]
+    return [Finding(True, ConfigReason.TRIAL_IMAGE_DIFFERS, message)]
 
 
 def unknown(files: Mapping[str, str], version: Version | None) -> tuple[str, ...]:
@@ -66,4 +67,4 @@ def unknown_findings(keys: tuple[str, ...], version: Version | None) -> list[Fin
     ConfigApplied is not set: it shows that slurmctld has served (`has_worked`).
     """
     words = unknown_words(keys, version)
-    return [Finding(False, "ConfigRefused", words, type=VALID)] if words else []
+    return [Finding(False, ConfigReason.REFUSED, words, type=VALID)] if words else []

@@ -9,14 +9,16 @@ from dataclasses import replace
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.base.text import list_some
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.decide.config.transaction import restarts_slurmctld
 from penstock.decide.config.view import ConfigStep, Stage
 from penstock.slurm.conf.apply_method import Force, Item, Plan
 from penstock.slurm.conf.includes import SLURM_CONF, included
 from penstock.slurm.conf.similar_key import similar_key
 
-VALID = "ConfigValid"
-APPLIED = "ConfigApplied"
+VALID = ConditionType.CONFIG_VALID
+APPLIED = ConditionType.CONFIG_APPLIED
 
 _KEEPS = "slurmctld rejects the configuration and keeps the one it has: "
 _SHORTEST = 3
@@ -44,47 +46,45 @@ def findings(
     words = decision.words
     match decision.stage:
         case Stage.STARTING if decision.needs_correction:
-            message = (
-                "slurmctld does not start, and there is no earlier configuration to put back: "
-            )
+            message = "slurmctld does not start with its first configuration; correct it: "
             message += f"{words}{place(words, declared)}"
-            return [Finding(False, "ConfigRefused", message, type=VALID)]
+            return [Finding(False, ConfigReason.REFUSED, message, type=VALID)]
         case Stage.STARTING:
             return []
         case Stage.EFFECTIVE if not decision.is_acknowledged:
             message = (
-                "The configuration was handed over without a trial, and slurmctld is not asked"
+                "slurmctld has the configuration without a trial, and does not report its result"
             )
-            return [Finding(True, "ConfigDelivered", message + _because(words), type=APPLIED)]
+            return [Finding(True, ConfigReason.DELIVERED, message + _because(words), type=APPLIED)]
         case Stage.EFFECTIVE:
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(True, "ConfigInEffect", type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(True, ConfigReason.IN_EFFECT, type=APPLIED),
             ]
         case Stage.TRYING:
-            message = "The changed configuration waits for its trial start" + _because(words)
+            message = "The candidate configuration waits for its trial start" + _because(words)
             return [
-                Finding(None, "ConfigTrying", message, type=VALID),
-                Finding(None, "ConfigTrying", message, type=APPLIED),
+                Finding(None, ConfigReason.TRYING, message, type=VALID),
+                Finding(None, ConfigReason.TRYING, message, type=APPLIED),
             ]
         case Stage.DELIVERING:
-            message = "The changed configuration waits for slurmctld to take it over"
+            message = "The candidate configuration waits for slurmctld to read it"
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigDelivering", message + _because(words), type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(None, ConfigReason.DELIVERING, message + _because(words), type=APPLIED),
             ]
         case Stage.RESTARTING:
             message = f"slurmctld is restarted for {_named(decision.plan, Force.RESTART)}"
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigRestarting", message, type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(None, ConfigReason.RESTARTING, message, type=APPLIED),
             ]
         case Stage.RETURNING:
             message = f"slurmctld was restarted for {_named(decision.plan, Force.RESTART)}"
             message += " and does not serve yet"
             return [
-                Finding(True, "ConfigAccepted", type=VALID),
-                Finding(None, "ConfigRestarting", message + _because(words), type=APPLIED),
+                Finding(True, ConfigReason.ACCEPTED, type=VALID),
+                Finding(None, ConfigReason.RESTARTING, message + _because(words), type=APPLIED),
             ]
         case Stage.REJECTED:
             return rejected_findings(words, declared, draining)
@@ -95,8 +95,8 @@ def findings(
 def with_delay(found: list[Finding]) -> list[Finding]:
     """Return the findings, with the remark in ConfigApplied that a restart waits."""
     words = (
-        "slurmctld's restart waits for it, at most a minute, as jobs of partitions that the "
-        "files lack would end"
+        "slurmctld restarts after it, in a minute at most: jobs of partitions that the files lack "
+        "would end"
     )
     return [
         replace(one, message=f"{one.message}. {words}") if one.type == APPLIED else one
@@ -114,8 +114,12 @@ def rejected_findings(
     at = place(words, declared)
     hint = _similar_hint(words, declared) + _retained_hint(words, at, draining)
     message = f"{_KEEPS}{words}{at}{hint}"
-    valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", message)
-    return [replace(valid, type=VALID), Finding(False, "ConfigRefused", message, type=APPLIED)]
+    valid = (
+        Finding(True, ConfigReason.ACCEPTED)
+        if tried
+        else Finding(False, ConfigReason.REFUSED, message)
+    )
+    return [replace(valid, type=VALID), Finding(False, ConfigReason.REFUSED, message, type=APPLIED)]
 
 
 def findings_beside_rejection(
@@ -152,7 +156,7 @@ def step(decision: ConfigStep, pod: str, *, kind: str, live: bool, persistent: b
             f"In effect by REST calls: {_named(plan, Force.REST)}; slurmctld is not reconfigured"
         )
     elif live:
-        message = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
+        message = f"The files of {pod} changed, and slurmctld needs no reconfigure"
     else:
         named = (
             list_some([_with_change(item) for item in plan.items]) or f"files that the {kind} names"
@@ -170,7 +174,7 @@ def _remarks(plan: Plan, persistent: bool) -> list[str]:
     left = [one for one in plan.daemons if one != "slurmctld" or not persistent]
     if left:
         named = _named(plan, Force.RESTART)
-        found.append(f"{named} needs a restart of {', '.join(left)}, which is left to you")
+        found.append(f"{named} needs a restart of {', '.join(left)}: restart it yourself")
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.slurm.auth.key_files import JWT_KEY, SLURM_JWKS, SLURM_KEY
 
 _KEYS = "spec.slurmKeyRef, spec.jwtKeyRef and spec.jwksKeyRef name the keys"
@@ -28,8 +29,8 @@ def rejected_files(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Findi
     return [
         Finding(
             False,
-            "ConfigFileRefused",
-            f"ConfigMap {name} has a file {file}, which cannot be: {why}",
+            ConfigReason.FILE_REFUSED,
+            f"ConfigMap {name} has a reserved file {file}: {why}",
         )
         for name, data in found
         for file, why in _RESERVED.items()
@@ -40,7 +41,7 @@ def rejected_files(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Findi
 def hidden_files(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
     """A remark about files that several ConfigMaps have: the last of them is mounted."""
     words = list(_hidden(found))
-    return [Finding(True, "ConfigFilesHidden", list_some(words, "; "))] if words else []
+    return [Finding(True, ConfigReason.FILES_HIDDEN, list_some(words, "; "))] if words else []
 
 
 def _hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[str]:

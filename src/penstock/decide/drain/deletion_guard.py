@@ -42,6 +42,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.kinds import Pod
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
+from penstock.catalog.reasons.workers import WorkerReason
 from penstock.decide.action import DeletionGround, EventReason
 from penstock.decide.observed.job_text import describe_jobs
 from penstock.decide.observed.pod import (
@@ -77,7 +80,7 @@ def can_delete(
     `forgotten`: its slurmd cannot be led to register again, should Slurm not have its node.
     """
     if pod.metadata.deleting:
-        return _deny("Terminating", "is being terminated already")
+        return _deny(WorkerReason.TERMINATING, "is being terminated already")
     if abandoned:
         return _allow(DeletionGround.CONTROLLER_GONE, "there is no Slurm left to ask")
     if is_finished(pod):
@@ -87,11 +90,11 @@ def can_delete(
     name = slurm_node_name(pod)
     node, jobs = slurm.node(name), slurm.jobs(name)
     if isinstance(slurm.nodes, Unknown):
-        return _deny("SlurmUnknown", f"Slurm's nodes are not known: {slurm.nodes.why}")
+        return _deny(SlurmNodeReason.UNKNOWN, f"Slurm's nodes are not known: {slurm.nodes.why}")
     if isinstance(slurm.jobs_by_node, Unknown) or jobs is None:
-        return _deny("SlurmUnknown", f"Slurm's jobs are not known: {slurm.unknown_reason}")
+        return _deny(SlurmNodeReason.UNKNOWN, f"Slurm's jobs are not known: {slurm.unknown_reason}")
     if jobs:
-        return _deny("JobsRunning", describe_jobs(jobs))
+        return _deny(WorkerReason.JOBS_RUNNING, describe_jobs(jobs))
     if has_never_started(pod) and (node is None or _takes_no_job(node)):
         return _allow(DeletionGround.NEVER_STARTED, "its slurmd never started")
     if node is None:
@@ -103,13 +106,19 @@ def can_delete(
             return _allow(
                 DeletionGround.FORGOTTEN, "Slurm has no record of its node and no job on it"
             )
-        return _deny("NodeNotRegistered", f"Slurm has no node {name}, but its slurmd may run")
+        return _deny(
+            WorkerReason.NODE_NOT_REGISTERED, f"Slurm has no node {name}, but its slurmd may run"
+        )
     if node.busy:
-        return _deny("NodeBusy", f"Slurm reports node {name} as {'+'.join(sorted(node.state))}")
+        return _deny(
+            WorkerReason.NODE_BUSY, f"Slurm reports node {name} as {'+'.join(sorted(node.state))}"
+        )
     if not node.drain:
-        return _deny("NotDrained", f"Slurm has not drained node {name} yet")
+        return _deny(WorkerReason.NOT_DRAINED, f"Slurm has not drained node {name} yet")
     if not node.drained:
-        return _deny("NodeUnknown", f"node {name} has not registered since slurmctld started")
+        return _deny(
+            WorkerReason.NODE_UNKNOWN, f"node {name} has not registered since slurmctld started"
+        )
     return _allow(DeletionGround.DRAINED, "Slurm reports its node as drained and empty")
 
 
@@ -126,5 +135,5 @@ def _allow(ground: DeletionGround, message: str) -> DeletionVerdict:
     return DeletionVerdict(ground, EventReason(ground.value, message))
 
 
-def _deny(reason: str, message: str) -> DeletionVerdict:
-    return DeletionVerdict(None, EventReason(reason, message))
+def _deny(reason: ConditionReason, message: str) -> DeletionVerdict:
+    return DeletionVerdict(None, EventReason(reason.value, message))

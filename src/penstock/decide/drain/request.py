@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.base import times
+from penstock.catalog.event import Event, deletion_of
 from penstock.decide.action import DrainNode, EventReason, ResumeNode, UndrainNode
 from penstock.decide.drain import resume
 from penstock.decide.observed import drain_reason
@@ -23,16 +24,16 @@ from penstock.model.worker_marks import TRUE, WorkerMarks
 from penstock.slurm.state import Node
 
 REASONS = {
-    DrainCause.SCALE_IN: "ScaleIn",
-    DrainCause.UPDATE: "RollingUpdate",
-    DrainCause.POD: "PodCordon",
-    DrainCause.NODE: "NodeCordon",
+    DrainCause.SCALE_IN: Event.SCALE_IN,
+    DrainCause.UPDATE: Event.ROLLING_UPDATE,
+    DrainCause.POD: Event.POD_CORDON,
+    DrainCause.NODE: Event.NODE_CORDON,
 }
 
 
 def event_reason(marks: WorkerMarks, cause: DrainCause) -> str:
     """The reason of events about pods that go, or nodes that are drained, for this cause."""
-    return f"{marks.kind}Deletion" if cause is DrainCause.DELETION else REASONS[cause]
+    return deletion_of(marks.kind) if cause is DrainCause.DELETION else REASONS[cause]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ def next_node_update(
     overwritten = resume.overwritten_drain_reason(marks, node, worker.comment)
     if overwritten is not None:
         why = EventReason(
-            "DrainRestored", f"Node {node.name} was drained before its pod was replaced"
+            Event.DRAIN_RESTORED,
+            f"Drained {node.name} again: it was drained before its pod was replaced",
         )
         return DrainNode(node.name, overwritten, override=True, why=why)
     if request is None:
@@ -116,7 +118,7 @@ def next_node_update(
             return None
         # Before the new pod's slurmd is there, a job would be lost on it.
         if node.drain and is_ours and worker.is_registered:
-            why = EventReason("Undrained", f"Nobody wants node {node.name} drained any more")
+            why = EventReason(Event.UNDRAINED, f"Undrained {node.name}: no drain request remains")
             return UndrainNode(node.name, why)
         return None
     if not node.drain:

@@ -7,6 +7,7 @@ RESUME clears DOWN, DRAIN and FAIL, so it is done only where no drain of somebod
 
 from __future__ import annotations
 
+from penstock.catalog.event import Event
 from penstock.decide.action import EventReason, ResumeNode
 from penstock.decide.observed import drain_reason
 from penstock.decide.observed.node_comment import NodeComment
@@ -26,7 +27,10 @@ def resume_action(marks: WorkerMarks, worker: Worker, node: Node) -> ResumeNode 
         return None
     if node.state & {"FAIL", "FAILING"}:
         return None
-    return ResumeNode(node.name, EventReason("NodeResumed", f"Pod {worker.name} is ready again"))
+    return ResumeNode(
+        node.name,
+        EventReason(Event.NODE_RESUMED, f"Resumed {node.name}: pod {worker.name} is ready again"),
+    )
 
 
 def overwritten_drain_reason(

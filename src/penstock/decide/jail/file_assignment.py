@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from penstock.catalog.reasons.jailed_config import JailedConfigReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.decide.jail import paths
 from penstock.model.jail_file import Fault, JailedFiles, JailFile
 
@@ -59,27 +61,31 @@ def _fault(
     size = sum(len(one.content) for one in config.files)
     if len(config.files) > MOST_FILES or size > MOST_BYTES:
         return Fault(
-            "Invalid",
+            ObjectReason.INVALID,
             f"It has {len(config.files)} files with {size} bytes; a JailedConfig may have "
             f"{MOST_FILES} files and {MOST_BYTES} bytes",
         )
     seen: set[str] = set()
     for file in config.files:
         if words := paths.problem(file.path):
-            return Fault("Invalid", f"{file.path!r} is no path of a file in the jail: {words}")
+            return Fault(
+                ObjectReason.INVALID, f"{file.path!r} is no path of a file in the jail: {words}"
+            )
         if file.path in seen:
-            return Fault("Invalid", f"{file.path} is named twice; remove one of the items")
+            return Fault(
+                ObjectReason.INVALID, f"{file.path} is named twice; remove one of the items"
+            )
         seen.add(file.path)
         if file.path in delivered and config.config_map != config_map:
             return Fault(
-                "Conflict",
+                JailedConfigReason.CONFLICT,
                 f"{file.path} is a file of the cluster's configuration; change it in the "
                 "SlurmCluster, or choose another path",
             )
         if file.path in owners:
             owner = owners[file.path]
             return Fault(
-                "Conflict",
+                JailedConfigReason.CONFLICT,
                 f"{file.path} is written by JailedConfig {owner}, which is older; remove it from "
                 "one of them",
             )

@@ -12,16 +12,18 @@ from typing import Final
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.jailed_config import JailedConfigReason
 from penstock.model.jail_file import Fault
 
-FILES_WRITTEN: Final = "FilesWritten"
-UPDATE_ACTIONS_COMPLETED: Final = "UpdateActionsCompleted"
-INIT: Final = "Init"
-REFRESH: Final = "Refresh"
-SUCCESS: Final = "Success"
-FAILED: Final = "Failed"
-NOT_WRITTEN: Final = "NotWritten"
-MISSING_ACTION: Final = "MissingAction"
+FILES_WRITTEN: Final = ConditionType.FILES_WRITTEN
+UPDATE_ACTIONS_COMPLETED: Final = ConditionType.UPDATE_ACTIONS_COMPLETED
+INIT: Final = JailedConfigReason.INIT
+REFRESH: Final = JailedConfigReason.REFRESH
+SUCCESS: Final = JailedConfigReason.SUCCESS
+FAILED: Final = JailedConfigReason.FAILED
+NOT_WRITTEN: Final = JailedConfigReason.NOT_WRITTEN
+MISSING_ACTION: Final = JailedConfigReason.MISSING_ACTION
 _DUE: Final = frozenset({INIT, REFRESH, FAILED})
 
 
@@ -61,7 +63,7 @@ def needs_reconfigure(members: Sequence[Member]) -> bool:
 def not_filled(conditions: tuple[Condition, ...], words: str) -> list[Finding]:
     """Conditions while the jail is not filled yet; `words` are the reason."""
     last = find(conditions, FILES_WRITTEN)
-    if last is None or last.reason == INIT:
+    if last is None or last.reason == INIT.value:
         return [
             Finding(None, INIT, words, FILES_WRITTEN),
             Finding(None, INIT, words, UPDATE_ACTIONS_COMPLETED),

@@ -12,9 +12,12 @@ from enum import Enum
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.jail import JailReason
 from penstock.model.jail import JailFilling, MaintenanceMode
 
-POPULATED = "JailPopulated"
+POPULATED = ConditionType.JAIL_POPULATED
 """Type of the condition about the content of the jail."""
 
 
@@ -71,7 +74,9 @@ def next_step(view: PopulateView) -> PopulateStep:
     """The next step of filling a jail."""
     match view.filling.mode:
         case MaintenanceMode.SKIP_JOB:
-            return _usable("PopulateJailSkipped", f"{view.filling.mode_field}: the Job is skipped")
+            return _usable(
+                JailReason.POPULATE_SKIPPED, f"{view.filling.mode_field}: the Job is skipped"
+            )
         case MaintenanceMode.DELETE_JOB:
             return _deleted(view)
         case MaintenanceMode.OVERWRITE_JAIL:
@@ -82,18 +87,20 @@ def next_step(view: PopulateView) -> PopulateStep:
 
 def without_jail() -> PopulateStep:
     """The step of a SlurmCluster whose pods use the root of their containers."""
-    return _usable("NoJail", "spec.jailMode is None: jobs and sessions have their container's root")
+    return _usable(
+        JailReason.NO_JAIL, "spec.jailMode is None: jobs and sessions have their container's root"
+    )
 
 
 def _filled_once(view: PopulateView) -> PopulateStep:
     match view.phase:
         case JobPhase.ABSENT if view.users:
             # Whoever removed the Job has a jail in use, which a copy would change under its users.
-            return _usable("JailInUse", f"Pods use the jail: {list_some(sorted(view.users))}")
+            return _usable(JailReason.IN_USE, f"Pods use the jail: {list_some(sorted(view.users))}")
         case JobPhase.ABSENT:
             return _create(view, overwrite=view.filling.overwrite)
         case JobPhase.SUCCEEDED:
-            return _usable("PopulateJailComplete")
+            return _usable(JailReason.POPULATE_COMPLETE)
         case _:
             return _unfinished(view)
 
@@ -101,7 +108,9 @@ def _filled_once(view: PopulateView) -> PopulateStep:
 def _deleted(view: PopulateView) -> PopulateStep:
     match view.phase:
         case JobPhase.ABSENT:
-            return _usable("PopulateJailDeleted", f"{view.filling.mode_field}: the Job is deleted")
+            return _usable(
+                JailReason.POPULATE_DELETED, f"{view.filling.mode_field}: the Job is deleted"
+            )
         case JobPhase.DELETING:
             return _unfinished(view)
         case _:
@@ -113,7 +122,7 @@ def _overwritten(view: PopulateView) -> PopulateStep:
         case JobPhase.ABSENT if view.users:
             users = list_some(sorted(view.users))
             return _wait(
-                "JailInUse", f"The jail is overwritten once these pods have ended: {users}"
+                JailReason.IN_USE, f"The jail is overwritten once these pods have ended: {users}"
             )
         case JobPhase.ABSENT:
             return _create(view, overwrite=True)
@@ -122,7 +131,7 @@ def _overwritten(view: PopulateView) -> PopulateStep:
         case _ if not view.is_for_overwriting:
             return _delete(view, view.filling.mode_field)
         case JobPhase.SUCCEEDED:
-            return _usable("PopulateJailComplete", "The jail was overwritten")
+            return _usable(JailReason.POPULATE_COMPLETE, "The jail was overwritten")
         case _:
             return _unfinished(view)
 
@@ -131,16 +140,16 @@ def _unfinished(view: PopulateView) -> PopulateStep:
     """A Job that is at work, has failed, or is being deleted."""
     job = f"Job {view.filling.job}"
     if view.phase is JobPhase.DELETING:
-        return _wait("PopulateJailDeleting", f"{job} is being deleted")
+        return _wait(JailReason.POPULATE_DELETING, f"{job} is being deleted")
     if not view.has_current_template:
         # A copy that is cut off leaves no jail that counts as filled.
         return _delete(view, f"{view.filling.job_field} changed before it completed")
     if view.phase is JobPhase.FAILED:
         words = f"{job} failed: {view.failure or 'no message'}"
         words += f". Fix {view.filling.job_field}, or delete the Job to repeat it"
-        return _wait("PopulateJailFailed", words, ok=False)
+        return _wait(JailReason.POPULATE_FAILED, words, ok=False)
     return _wait(
-        "PopulateJailRunning",
+        JailReason.POPULATE_RUNNING,
         f"{job} fills the jail" + (f": {view.failure}" if view.failure else ""),
     )
 
@@ -148,21 +157,21 @@ def _unfinished(view: PopulateView) -> PopulateStep:
 def _create(view: PopulateView, *, overwrite: bool) -> PopulateStep:
     words = f"Creating Job {view.filling.job}, which fills the jail"
     words += " and replaces its files" if overwrite else ""
-    finding = Finding(None, "PopulateJailRunning", words, POPULATED)
+    finding = Finding(None, JailReason.POPULATE_RUNNING, words, POPULATED)
     return PopulateStep(JobAction.CREATE, can_use_jail=False, finding=finding, overwrite=overwrite)
 
 
 def _delete(view: PopulateView, why: str) -> PopulateStep:
     words = f"Deleting Job {view.filling.job}: {why}"
-    finding = Finding(None, "PopulateJailDeleting", words, POPULATED)
+    finding = Finding(None, JailReason.POPULATE_DELETING, words, POPULATED)
     return PopulateStep(JobAction.DELETE, can_use_jail=False, finding=finding)
 
 
-def _wait(reason: str, words: str, *, ok: bool | None = None) -> PopulateStep:
+def _wait(reason: ConditionReason, words: str, *, ok: bool | None = None) -> PopulateStep:
     finding = Finding(ok, reason, words, POPULATED)
     return PopulateStep(JobAction.NOTHING, can_use_jail=False, finding=finding)
 
 
-def _usable(reason: str, words: str = "") -> PopulateStep:
+def _usable(reason: ConditionReason, words: str = "") -> PopulateStep:
     finding = Finding(True, reason, words, POPULATED)
     return PopulateStep(JobAction.NOTHING, can_use_jail=True, finding=finding)

@@ -10,9 +10,12 @@ from typing import Final
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.jail import JailReason
 from penstock.model.root_report import RootReport
 
-ROOTS_EQUAL: Final = "WorkerRootsEqual"
+ROOTS_EQUAL: Final = ConditionType.WORKER_ROOTS_EQUAL
 """Type of the condition about the roots of workers."""
 _PREFIX: Final = "penstock: root "
 _MORE: Final = "*"
@@ -48,16 +51,16 @@ def finding(reports: Mapping[str, RootReport | None]) -> Finding:
     different = list(_differences(known))
     if different:
         words = f"Roots differ: {list_some(different, '; ')}. {_NEXT}"
-        return _condition(False, "RootsDiffer", words)
+        return _condition(False, JailReason.ROOTS_DIFFER, words)
     missing = sorted(reports.keys() - known.keys())
     if missing:
         words = f"No report of the root of {list_some(missing)} yet"
-        return _condition(None, "RootsUnknown", words)
+        return _condition(None, JailReason.ROOTS_UNKNOWN, words)
     words = f"{len(known)} workers have the same packages, programs and accounts in their roots"
-    return _condition(True, "RootsEqual", words)
+    return _condition(True, JailReason.ROOTS_EQUAL, words)
 
 
-def _condition(ok: bool | None, reason: str, words: str) -> Finding:
+def _condition(ok: bool | None, reason: ConditionReason, words: str) -> Finding:
     return Finding(ok, reason, words, ROOTS_EQUAL, excluded_from_ready=True)
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.reasons.object import cluster_deleting, cluster_gone, cluster_not_found
+from penstock.catalog.reasons.pods import PodReason
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
+from penstock.catalog.reasons.updates import UpdateReason
+from penstock.catalog.reasons.workers import WorkerReason
 from penstock.decide.action import TopologyRejection
 from penstock.decide.drain.deletion_guard import DeletionVerdict
 from penstock.decide.nodeset.pod_roles import PodRoles
@@ -20,13 +27,13 @@ from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.rollout.maintenance import is_scheduled
 from penstock.decide.slurm_node import topology
 
-_WAITS = (
-    "SlurmUnknown",
-    "NodeNotRegistered",
-    "JobsRunning",
-    "NodeBusy",
-    "NodeUnknown",
-    "NotDrained",
+_WAITS: Final[tuple[ConditionReason, ...]] = (
+    SlurmNodeReason.UNKNOWN,
+    WorkerReason.NODE_NOT_REGISTERED,
+    WorkerReason.JOBS_RUNNING,
+    WorkerReason.NODE_BUSY,
+    WorkerReason.NODE_UNKNOWN,
+    WorkerReason.NOT_DRAINED,
 )
 """Reasons of the deletion guard; the first are those that a user can act on."""
 
@@ -68,7 +75,7 @@ def findings(
     every = tuple(finding for finding in found if finding is not None)
     if all(finding.ok is True for finding in every):
         message = f"{len(roles.kept)} of {observed.replicas} pods are ready"
-        every = (Finding(True, "PodsReady", message), *every)
+        every = (Finding(True, PodReason.READY, message), *every)
     shared = _shared(observed)
     return every if shared is None else (shared, *every)
 
@@ -81,8 +88,9 @@ def _places(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
     shown = [f"{node}: {why}" for node, why in placements.problems.items()]
     return Finding(
         False,
-        "HostnameInvalid",
-        f"{len(shown)} Kubernetes nodes get no pod of that name: {list_some(shown, '; ')}. Correct "
+        WorkerReason.HOSTNAME_INVALID,
+        f"{len(shown)} Kubernetes nodes have an invalid host name and no pod: "
+        f"{list_some(shown, '; ')}. Correct "
         f"their annotation {view.workers.marks.hostname}",
     )
 
@@ -93,7 +101,7 @@ def _pvcs(waiting: Mapping[str, str]) -> Finding | None:
         return None
     shown = list_some([f"{pod} for {pvc_name}" for pod, pvc_name in waiting.items()])
     message = f"{len(waiting)} pods wait for the deletion of PVCs of former pods: {shown}"
-    return Finding(None, "ClaimsTerminating", message)
+    return Finding(None, WorkerReason.CLAIMS_TERMINATING, message)
 
 
 def _no_node_fits(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
@@ -103,9 +111,9 @@ def _no_node_fits(view: WorkerSetView, observed: ObservedWorkers) -> Finding | N
         return None
     return Finding(
         True,
-        "NoNodeFits",
+        WorkerReason.NO_NODE_FITS,
         f"None of {len(view.kubernetes_nodes)} Kubernetes nodes fits nodeSelector, affinity and "
-        f"tolerations of {view.workers.wording.template_field}",
+        f"tolerations of {view.workers.wording.template_field}, so there are no workers",
     )
 
 
@@ -115,14 +123,18 @@ def _controller(view: WorkerSetView, deletion: Deletion) -> Finding | None:
     if view.controller is ControllerState.PRESENT:
         return None
     if view.deleting:
-        return Finding(None, f"{kind}Gone", f"{of} is gone or going: {_going(view, deletion)}")
+        return Finding(None, cluster_gone(kind), f"{of} is deleted: {_going(view, deletion)}")
     if view.controller is ControllerState.DELETING:
-        return Finding(False, f"{kind}Deleting", f"{of} is being deleted")
+        return Finding(
+            False,
+            cluster_deleting(kind),
+            f"{of} is being deleted. Delete this {workers.kind} too, or create {of} again",
+        )
     words = f"there is no {of}" if workers.cluster else f"it names no {kind}"
     return Finding(
         False,
-        f"{kind}NotFound",
-        f"{workers.wording.cluster_field}: {words}; no pods are made before it",
+        cluster_not_found(kind),
+        f"{workers.wording.cluster_field}: {words}. Create it, or correct the name",
     )
 
 
@@ -151,7 +163,7 @@ def _creation(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if view.creation_blocked is not None:
         return view.creation_blocked
     names = list_some([slot.pod for slot in roles.missing])
-    return Finding(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
+    return Finding(None, WorkerReason.CREATING_PODS, f"Creating {len(roles.missing)} pods: {names}")
 
 
 def _name_conflicts(view: WorkerSetView, roles: PodRoles) -> Finding | None:
@@ -160,9 +172,9 @@ def _name_conflicts(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     names = list_some([_owned(pod) for pod in roles.name_conflicts])
     return Finding(
         False,
-        "PodNameTaken",
-        f"Pods have names that this {view.workers.kind} needs and are not its own: {names}. Delete "
-        "or rename them",
+        WorkerReason.POD_NAME_TAKEN,
+        f"Pods of other owners have names of this {view.workers.kind}'s pods: {names}. Delete or "
+        "rename them",
     )
 
 
@@ -175,7 +187,11 @@ def _deleting(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if not view.deleting:
         return None
     left = len(roles.to_delete) + len(roles.terminating)
-    return Finding(None, "Deleting", f"Being deleted; {left} pods are left to drain and delete")
+    return Finding(
+        None,
+        WorkerReason.DELETING,
+        f"{view.workers.kind} {view.workers.metadata.name} is being deleted: {left} pods are left",
+    )
 
 
 def _waiting(roles: PodRoles, waiting: Mapping[Worker, DeletionVerdict]) -> Finding | None:
@@ -183,7 +199,7 @@ def _waiting(roles: PodRoles, waiting: Mapping[Worker, DeletionVerdict]) -> Find
     if not found:
         return None
     reasons = {verdict.why.reason for _, verdict in found}
-    reason = next((known for known in _WAITS if known in reasons), min(reasons))
+    reason = next((known for known in _WAITS if known in reasons), WorkerReason.TERMINATING)
     shown = [_why_waiting(worker, verdict) for worker, verdict in found]
     return Finding(None, reason, f"{len(found)} pods wait to be deleted: {list_some(shown, '; ')}")
 
@@ -191,7 +207,7 @@ def _waiting(roles: PodRoles, waiting: Mapping[Worker, DeletionVerdict]) -> Find
 def _why_waiting(worker: Worker, verdict: DeletionVerdict) -> str:
     since = worker.deletion_requested_at
     text = f"{worker.name}{f' since {since}' if since else ''}: {verdict.why.message}"
-    if verdict.why.reason == "NodeNotRegistered":
+    if verdict.why.reason == WorkerReason.NODE_NOT_REGISTERED.value:
         text += "; if it cannot have jobs, delete the pod by hand"
     return text
 
@@ -201,7 +217,9 @@ def _terminating(roles: PodRoles) -> Finding | None:
         return None
     names = list_some(_names(roles.terminating))
     return Finding(
-        None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}"
+        None,
+        WorkerReason.PODS_TERMINATING,
+        f"{len(roles.terminating)} pods are terminating: {names}",
     )
 
 
@@ -218,7 +236,9 @@ def _not_ready(view: WorkerSetView, observed: ObservedWorkers, roles: PodRoles) 
     message = f"{len(waiting)} of {observed.replicas} pods are not ready: {names}"
     message += next_step(view.workers.images, broken)
     return (
-        Finding(False, "PodsFailing", message) if broken else Finding(None, "PodsNotReady", message)
+        Finding(False, PodReason.FAILING, message)
+        if broken
+        else Finding(None, PodReason.NOT_READY, message)
     )
 
 
@@ -240,15 +260,15 @@ def _not_available(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if not young:
         return None
     message = f"{len(young)} pods are ready for less than {seconds} s: {list_some(young)}"
-    return Finding(None, "PodsNotAvailable", message)
+    return Finding(None, WorkerReason.PODS_NOT_AVAILABLE, message)
 
 
 def _slurm_unknown(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
     why = observed.slurm.unknown_reason
     if why is None or view.deleting or not any(worker.is_ready for worker in observed.all):
         return None
-    message = f"Slurm's state is not known ({why}): nothing is drained or deleted by it"
-    return Finding(None, "SlurmUnknown", message)
+    message = f"Slurm's state is not known ({why}), so no worker is drained or deleted"
+    return Finding(None, SlurmNodeReason.UNKNOWN, message)
 
 
 def _not_registered(
@@ -261,14 +281,14 @@ def _not_registered(
     names = _names(one for one in roles.kept if one.is_ready and one.node is None)
     if not names:
         return None
-    message = f"{len(names)} ready pods are not known to Slurm: {list_some(names)}. "
+    message = f"{len(names)} ready pods have no node in Slurm: {list_some(names)}. "
     if view.cannot_register is None:
-        message += "They are led to register again"
+        message += "The operator makes their slurmd register again"
     else:
         by_hand = view.workers.update.type == "OnDelete"
-        then = "delete them" if by_hand else "they are replaced within maxUnavailable"
-        message += f"They cannot be led to register again ({view.cannot_register}): {then}"
-    return Finding(None, "SlurmNodeNotRegistered", message)
+        then = "delete the pods" if by_hand else "the pods are replaced within maxUnavailable"
+        message += f"Their slurmd cannot register again ({view.cannot_register}): {then}"
+    return Finding(None, SlurmNodeReason.NOT_REGISTERED, message)
 
 
 def _updating(
@@ -290,7 +310,9 @@ def _updating(
         f"{one.name} stays, as {one.kubernetes_node_name} takes no new pod"
         for one in update.last_on_node
     ]
-    return Finding(None, "RollingUpdate", f"{text}: {list_some(shown, '; ')}" if shown else text)
+    return Finding(
+        None, UpdateReason.ROLLING_UPDATE, f"{text}: {list_some(shown, '; ')}" if shown else text
+    )
 
 
 def _old_revision(
@@ -303,7 +325,7 @@ def _old_revision(
         f"{len(names)} pods have an older template and keep it until they are deleted: "
         f"{list_some(names)}"
     )
-    return Finding(True, "OldRevision", message)
+    return Finding(True, UpdateReason.OLD_REVISION, message)
 
 
 def _shared(observed: ObservedWorkers) -> Finding | None:
@@ -311,7 +333,11 @@ def _shared(observed: ObservedWorkers) -> Finding | None:
     if not names:
         return None
     shown = list_some(sorted(names))
-    return Finding(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
+    return Finding(
+        False,
+        SlurmNodeReason.SHARED,
+        f"Several pods have the host name of one Slurm node: {shown}. Give them different names",
+    )
 
 
 def _names(workers: Iterable[Worker]) -> list[str]:

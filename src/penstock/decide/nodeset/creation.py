@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.catalog.event import ActionReason
 from penstock.decide.action import CreatePod, DeleteNodeRecord, EventReason
 from penstock.decide.nodeset.pod_roles import PodRoles
 from penstock.decide.observed.view import WorkerSetView
@@ -24,7 +25,9 @@ def plan_creations(
     return (
         *deletions_before_recreate(view, observed, nodes),
         *(
-            CreatePod(slot, EventReason("CreatePod", f"Pod {slot.pod} is wanted"))
+            CreatePod(
+                slot, EventReason(ActionReason.CREATE_POD, f"Pod {slot.pod} does not exist yet")
+            )
             for slot in roles.missing
             if slot.pod not in terminating_pvcs
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.api.cluster.marks import DRAIN_FINALIZER
+from penstock.catalog.event import drained
 from penstock.decide.action import AddFinalizer, EventReason, RemoveFinalizer
 from penstock.decide.observed.deletion import Deletion
 from penstock.decide.observed.view import WorkerSetView
@@ -35,5 +36,5 @@ def finalizer_action(
 
 
 def _remove(view: WorkerSetView, message: str) -> RemoveFinalizer:
-    reason = f"{view.workers.kind}Drained"
+    reason = drained(view.workers.kind)
     return RemoveFinalizer(DRAIN_FINALIZER, EventReason(reason, message))

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.api.kubernetes.meta import OwnerReference
+from penstock.catalog.event import ActionReason
 from penstock.decide.action import CreatePvcs, EventReason, SetPvcOwners
 from penstock.decide.nodeset.pod_roles import PodRoles
 from penstock.decide.observed.drain_reason import DrainCause
@@ -74,7 +75,7 @@ def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreatePvcs]:
             continue
         if any(name not in view.pvcs for name in names_of(view.workers, slot)):
             message = f"Pod {worker.name} waits for PVCs that do not exist"
-            yield CreatePvcs(slot, EventReason("CreateClaims", message))
+            yield CreatePvcs(slot, EventReason(ActionReason.CREATE_PVCS, message))
 
 
 def _owned(view: WorkerSetView, roles: PodRoles) -> Iterator[SetPvcOwners]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from penstock.catalog.event import ActionReason, Event
 from penstock.decide.action import DeletionGround, EventReason
 from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.drain.request import event_reason
@@ -15,8 +16,8 @@ from penstock.decide.observed.worker import Worker
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.rollout.recreation import outdated, recreate_after
 
-_FORGOTTEN = "Slurm has no record of its node and cannot have it register again"
-_UPDATED = "One of a newer template takes its place"
+_FORGOTTEN = "Slurm has no record of its node, and its slurmd cannot register again"
+_UPDATED = "The template changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ def worker_steps(
             waiting[worker] = verdict
             steps.append(KeepWorker(worker, DrainCause.UPDATE, worker in roles.update.idle))
         else:
-            why = EventReason("RollingUpdate", _UPDATED)
+            why = EventReason(Event.ROLLING_UPDATE, _UPDATED)
             steps.append(DeleteWorker(worker, verdict.ground, why))
-    why = EventReason("SlurmNodeForgotten", _FORGOTTEN)
+    why = EventReason(ActionReason.NODE_FORGOTTEN, _FORGOTTEN)
     steps += [DeleteWorker(worker, DeletionGround.FORGOTTEN, why) for worker in forgotten]
     steps += _of_kept(view, observed, kept)
     return WorkerSteps(tuple(steps), waiting)
@@ -99,12 +100,12 @@ def _of_kept(
         if recreate_after(worker, view.now) == 0:
             status = worker.pod.status
             message = f"Pod {worker.name} ended ({status.reason or status.phase})"
-            why = EventReason("PodEnded", message)
+            why = EventReason(ActionReason.POD_ENDED, message)
             yield DeleteWorker(worker, DeletionGround.FINISHED, why)
             continue
         ground = None if on_delete else outdated(observed, worker)
         if ground is None:
             yield KeepWorker(worker)
         else:
-            message = f"Pod {worker.name} never got to work and has an older template"
-            yield DeleteWorker(worker, ground, EventReason("OldRevision", message))
+            message = f"Pod {worker.name} never started, and the template changed"
+            yield DeleteWorker(worker, ground, EventReason(ActionReason.OLD_REVISION, message))

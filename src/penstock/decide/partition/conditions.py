@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.partition import PartitionReason
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.partition.declaration import Difference, RemovedKey
 
-CONFIG_APPLIED = "ConfigApplied"
+CONFIG_APPLIED = ConditionType.CONFIG_APPLIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,9 @@ def findings(view: PartitionView) -> list[Finding]:
         return [
             Finding(
                 False,
-                "NameTaken",
-                f"Partition {view.name} is declared by {view.conflict} already, which keeps it. "
-                "Take it out there, or choose another spec.name",
+                PartitionReason.NAME_TAKEN,
+                f"Partition {view.name} is declared by {view.conflict}, which keeps it. Remove it "
+                "there, or choose another spec.name",
             )
         ]
     found: list[Finding] = []
@@ -57,9 +61,9 @@ def findings(view: PartitionView) -> list[Finding]:
         found.append(
             Finding(
                 False,
-                "NodeSetNotFound",
-                f"spec.nodeSets: there is no NodeSet {list_some(view.missing)} in this namespace "
-                "that belongs to the same Controller. The partition is there without its nodes",
+                PartitionReason.NODE_SET_NOT_FOUND,
+                f"spec.nodeSets: the Controller has no NodeSet {list_some(view.missing)} in this "
+                "namespace, so the partition lacks its nodes. Create it, or correct the name",
             )
         )
     if view.rejected:
@@ -68,9 +72,9 @@ def findings(view: PartitionView) -> list[Finding]:
     return [*found, _live(view)]
 
 
-def rejected_finding(words: str, type_: str = "") -> Finding:
+def rejected_finding(words: str, type_: ConditionType | Literal[""] = "") -> Finding:
     """Return the finding for a rejected change; `type_` is set for a condition of its own."""
-    return Finding(False, "PartitionRefused", words, type=type_)
+    return Finding(False, PartitionReason.REFUSED, words, type=type_)
 
 
 def describe_rejection(name: str, line: str, words: str) -> str:
@@ -80,22 +84,24 @@ def describe_rejection(name: str, line: str, words: str) -> str:
 
 
 def _live(view: PartitionView) -> Finding:
-    slower = f"; the change goes by slurm.conf alone: {view.by_file}" if view.by_file else ""
+    slower = (
+        f"; slurmrestd cannot change it, so slurm.conf does: {view.by_file}" if view.by_file else ""
+    )
     if isinstance(view.live, Unknown):
-        return Finding(None, "SlurmUnknown", f"{view.live.why}{slower}")
+        return Finding(None, SlurmNodeReason.UNKNOWN, f"{view.live.why}{slower}")
     live = view.live.value
     if live is None:
         return Finding(
-            None, "Applying", f"slurmctld does not have partition {view.name} yet{slower}"
+            None,
+            PartitionReason.APPLYING,
+            f"slurmctld does not have partition {view.name} yet{slower}",
         )
     if live.differences:
-        return Finding(None, "Applying", f"{describe_differences(live.differences)}{slower}")
-    waiting = (
-        f"Nodes that belong to it as soon as they register: {list_some(view.absent)}"
-        if view.absent
-        else ""
-    )
-    return Finding(True, "InEffect", waiting)
+        return Finding(
+            None, PartitionReason.APPLYING, f"{describe_differences(live.differences)}{slower}"
+        )
+    waiting = f"Nodes that have not registered yet: {list_some(view.absent)}" if view.absent else ""
+    return Finding(True, PartitionReason.IN_EFFECT, waiting)
 
 
 def describe_differences(differences: Iterable[Difference]) -> str:

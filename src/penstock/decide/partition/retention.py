@@ -6,15 +6,18 @@ from collections.abc import Iterable, Mapping
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.partition import PartitionReason
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Job
 
-DRAINING = "PartitionsDraining"
+DRAINING = ConditionType.PARTITIONS_DRAINING
 """Condition of a Controller: True while removed partitions stay for their jobs."""
 _FIRST = 5
-_RUNS = "JobsInPartition"
-_UNKNOWN = "JobsUnknown"
-_GOING = "PartitionGoing"
+_RUNS = PartitionReason.JOBS_IN_PARTITION
+_UNKNOWN = PartitionReason.JOBS_UNKNOWN
+_GOING = PartitionReason.GOING
 
 
 def jobs_in(name: str, jobs: Iterable[Job]) -> list[int]:
@@ -50,9 +53,8 @@ def finding(
         return None
     if isinstance(jobs, Unknown) and not restapi:
         message = (
-            f"Partition {list_some(found)} is removed from the declaration and stays, drained: "
-            "there is no RestApi, so nothing lists its jobs. Create a RestApi; you may delete it "
-            "again once the partition is gone"
+            f"Partition {list_some(found)} is removed from the declaration and stays, drained, as "
+            "no RestApi lists its jobs. Create one; you may delete it once the partition is gone"
         )
         return _finding(_UNKNOWN, message)
     if isinstance(jobs, Unknown):
@@ -78,7 +80,7 @@ def finding(
     return _finding(_RUNS, message)
 
 
-def _finding(reason: str, message: str) -> Finding:
+def _finding(reason: ConditionReason, message: str) -> Finding:
     return Finding(True, reason, message, type=DRAINING)
 
 

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
+from penstock.catalog.marks import kubernetes
+from penstock.catalog.reasons.pods import PodReason
 from penstock.decide.observed.pod_failure import next_step, pod_failure, termination_message
 from penstock.model.image_sources import ImageSources
 
-_REVISION = "controller-revision-hash"
+_REVISION = kubernetes.REVISION.key
 _BY_OTHERS = frozenset({0, 137, 143})
 """Exit codes of an orderly end, and of ends by SIGKILL and SIGTERM."""
 _SIGNALLED = 128
@@ -28,7 +30,7 @@ def workload(
     living = [pod for pod in pods if not pod.metadata.deleting]
     ready = sum(1 for pod in living if _serves(pod, what))
     if ready >= wanted:
-        return Finding(True, "PodsReady", f"{ready} of {wanted} {what} pods are ready")
+        return Finding(True, PodReason.READY, f"{ready} of {wanted} {what} pods are ready")
     found = [
         why for pod in living if not _serves(pod, what) and (why := pod_failure(pod)) is not None
     ]
@@ -36,9 +38,9 @@ def workload(
     lasting = [one for one in found if one.needs_action]
     if lasting:
         texts = list_some([one.text for one in lasting], "; ")
-        return Finding(False, "PodsFailing", f"{counted}: {texts}{next_step(of, lasting)}")
+        return Finding(False, PodReason.FAILING, f"{counted}: {texts}{next_step(of, lasting)}")
     shown = list_some([one.text for one in found], "; ")
-    return Finding(None, "PodsNotReady", f"{counted}: {shown}" if shown else counted)
+    return Finding(None, PodReason.NOT_READY, f"{counted}: {shown}" if shown else counted)
 
 
 def _serves(pod: Pod, name: str) -> bool:

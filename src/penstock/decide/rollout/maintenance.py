@@ -23,6 +23,10 @@ from dataclasses import dataclass, replace
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base import times
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.updates import UpdateReason
 from penstock.decide.action import (
     AddFinalizer,
     DeleteReservation,
@@ -48,7 +52,7 @@ from penstock.slurm.reservation_schedule import (
     Window,
 )
 
-CREATED = "ReservationCreated"
+CREATED = ConditionType.RESERVATION_CREATED
 LEAST_S = 60.0
 """No reservation is made for what is left of a window when that is less. Slurm counts minutes."""
 REQUEUE_S = 3600.0
@@ -124,7 +128,7 @@ def maintenance(
     if plan is None or view.controller is not ControllerState.PRESENT or view.creation_blocked:
         return Maintenance()
     if not old:
-        finding = _absent("UpToDate", "No pod has an older template")
+        finding = _absent(UpdateReason.UP_TO_DATE, "No pod has an older template")
         return Maintenance(_none(view, deletion, "No pod has an older template any more"), finding)
     reservations = view.reservations
     if reservations.unsupported:
@@ -132,7 +136,9 @@ def maintenance(
             f"{len(old)} pods have an older template and stay: {reservations.unsupported}. Upgrade "
             "slurmrestd, or choose another updateStrategy"
         )
-        return Maintenance((), Finding(False, "ReservationUnsupported", words, type=CREATED))
+        return Maintenance(
+            (), Finding(False, UpdateReason.RESERVATION_UNSUPPORTED, words, type=CREATED)
+        )
     if isinstance(reservations.known, Unknown):
         return _unknown(old, reservations.known.why)
     if slurm.unknown_reason is not None:
@@ -141,8 +147,8 @@ def maintenance(
     rejected = reservations.rejected
     if rejected is None or not found.actions:
         return found
-    message = f"slurmctld rejected reservation {view.workers.names.reservation}: {rejected.words}"
-    finding = Finding(False, "ReservationRefused", message, type=CREATED)
+    message = f"slurmctld rejects reservation {view.workers.names.reservation}: {rejected.words}"
+    finding = Finding(False, UpdateReason.RESERVATION_REFUSED, message, type=CREATED)
     left = max(0.0, rejected.again_at - view.now)
     return Maintenance(() if left else found.actions, finding, left or found.requeue_after)
 
@@ -165,12 +171,12 @@ def _planned(
     if window is None:
         words = f"{count}, and the window {_span(plan.first)} is over: set another startTime"
         return Maintenance(
-            _none(view, deletion, "Its time is over"), _absent("ScheduleOver", words)
+            _none(view, deletion, "Its window is over"), _absent(UpdateReason.SCHEDULE_OVER, words)
         )
     if not nodes:
-        words = f"{count}, and Slurm has no node of them: they go {_span(window)}"
+        words = f"{count}, and Slurm has no node of them: they are replaced {_span(window)}"
         gone = _none(view, deletion, "Slurm has no node to replace")
-        return Maintenance(gone, _absent("NoNodes", words), _requeue_after(window, now))
+        return Maintenance(gone, _absent(UpdateReason.NO_NODES, words), _requeue_after(window, now))
     found = _existing(case, window, seen) if seen is not None else _made(case, window)
     return replace(found, requeue_after=found.requeue_after or _requeue_after(window, now))
 
@@ -200,19 +206,19 @@ def _existing(case: _Case, window: Window, seen: Reservation) -> Maintenance:
     if seen.end <= case.now and case.plan.every in seen.flags:
         # slurmctld moves it on to its next time.
         words = f"{case.count}: {case.listed} are replaced in reservation {name}, {_span(window)}"
-        return Maintenance((), Finding(True, "Created", words, type=CREATED), _PASSING_S)
+        return Maintenance((), Finding(True, UpdateReason.CREATED, words, type=CREATED), _PASSING_S)
     if not _right(case, window, seen):
-        message = f"Reservation {name} ({span}) is not as declared"
-        finding = Finding(None, "CreatingReservation", message, type=CREATED)
+        message = f"Reservation {name} ({span}) differs from the schedule: it is created again"
+        finding = Finding(None, UpdateReason.CREATING_RESERVATION, message, type=CREATED)
         return Maintenance(
-            (DeleteReservation(name, EventReason("ReservationDeleted", message)),), finding
+            (DeleteReservation(name, EventReason(Event.RESERVATION_DELETED, message)),), finding
         )
     how = "are" if seen.start > case.now else "are being"
     words = f"{case.count}: {case.listed} {how} replaced in reservation {name}, {span}"
-    finding = Finding(True, "Created", words, type=CREATED)
+    finding = Finding(True, UpdateReason.CREATED, words, type=CREATED)
     if seen.nodes == frozenset(case.nodes):
         return Maintenance((), finding)
-    why = EventReason("ReservationUpdated", f"Reservation {name} has {case.listed} now")
+    why = EventReason(Event.RESERVATION_UPDATED, f"Reservation {name} has {case.listed} now")
     return Maintenance((SetReservation(name, case.nodes, OURS, why),), finding)
 
 
@@ -222,10 +228,12 @@ def _made(case: _Case, window: Window) -> Maintenance:
         after = case.plan.window(window.end)
         if after is None:
             words = f"{case.count}, and less than a minute is left of the window {_span(window)}"
-            return Maintenance((), _absent("ScheduleOver", words))
+            return Maintenance((), _absent(UpdateReason.SCHEDULE_OVER, words))
         window = after
     message = f"Reservation {case.name}: {case.listed} are replaced {_span(window)}"
-    finding = Finding(None, "CreatingReservation", f"{case.count}. {message}", type=CREATED)
+    finding = Finding(
+        None, UpdateReason.CREATING_RESERVATION, f"{case.count}. {message}", type=CREATED
+    )
     if not case.marked:
         return Maintenance((AddFinalizer(case.finalizer),), finding)
     flags = tuple(filter(None, (*OURS, *case.plan.flags, case.plan.every)))
@@ -233,7 +241,7 @@ def _made(case: _Case, window: Window) -> Maintenance:
     if start <= case.now:
         # slurmctld takes a start in the past of those only that come again.
         start, flags = (start, (*flags, FORCE_START)) if case.plan.every else (int(case.now), flags)
-    why = EventReason("ReservationCreated", message)
+    why = EventReason(Event.RESERVATION_CREATED, message)
     return Maintenance(
         (SetReservation(case.name, case.nodes, flags, why, start, window.end),), finding
     )
@@ -263,7 +271,7 @@ def _none(view: WorkerSetView, deletion: Deletion, ground: str) -> tuple[Reserva
         return ()
     if deletion.is_orphaned:
         why = EventReason(
-            "ReservationLeft", f"There is no Slurm left to delete reservation {name} in"
+            Event.RESERVATION_LEFT, f"Reservation {name} is left: its slurmctld is gone"
         )
         return (RemoveFinalizer(finalizer, why),) if has else ()
     known = view.reservations.known
@@ -271,14 +279,14 @@ def _none(view: WorkerSetView, deletion: Deletion, ground: str) -> tuple[Reserva
         if not has or _patience(view) != 0.0:
             return ()
         message = f"Reservation {name} may be left in Slurm: {known.why}"
-        return (RemoveFinalizer(finalizer, EventReason("ReservationLeft", message)),)
+        return (RemoveFinalizer(finalizer, EventReason(Event.RESERVATION_LEFT, message)),)
     if name in known.value:
         refused = view.reservations.rejected
         if refused is not None and refused.again_at > view.now:
             return ()
-        why = EventReason("ReservationDeleted", f"{ground}: reservation {name} is deleted")
+        why = EventReason(Event.RESERVATION_DELETED, f"{ground}: reservation {name} is deleted")
         return (DeleteReservation(name, why),)
-    why = EventReason("ReservationGone", f"{ground}: there is no reservation {name}")
+    why = EventReason(Event.RESERVATION_GONE, f"{ground}: there is no reservation {name}")
     return (RemoveFinalizer(finalizer, why),) if has else ()
 
 
@@ -296,10 +304,10 @@ def _patience(view: WorkerSetView) -> float | None:
 
 def _unknown(old: Sequence[Worker], why: str) -> Maintenance:
     words = f"{len(old)} pods have an older template; Slurm's reservations are not known: {why}"
-    return Maintenance((), Finding(None, "ReservationUnknown", words, type=CREATED))
+    return Maintenance((), Finding(None, UpdateReason.RESERVATION_UNKNOWN, words, type=CREATED))
 
 
-def _absent(reason: str, words: str) -> Finding:
+def _absent(reason: ConditionReason, words: str) -> Finding:
     return Finding(True, reason, words, type=CREATED, inverted=True)
 
 

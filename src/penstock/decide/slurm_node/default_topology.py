@@ -19,6 +19,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import topology, topology_file
 from penstock.decide.slurm_node.topology_file import FILE
@@ -93,7 +94,7 @@ def finding(
     place = f"{marks.topology}={default.name}:{default.example or default.unit.upper()}"
     return Finding(
         False,
-        "TopologyMissing",
+        SlurmNodeReason.TOPOLOGY_MISSING,
         f"{len(unplaced)} Slurm nodes are in no {default.unit} of {default.name}, the default of "
         f"{FILE}, so no job can use them: {list_some(sorted(unplaced))}. Annotate their Kubernetes "
         f"nodes, such as: kubectl annotate node {unplaced[first]} {place}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.catalog.event import Event
 from penstock.decide.action import EventReason, SetNodeFeatures
 from penstock.decide.observed.worker import Worker
 from penstock.model.worker_marks import WorkerMarks
@@ -33,7 +34,7 @@ def step(marks: WorkerMarks, worker: Worker) -> SetNodeFeatures | None:
         return None
     features = ", ".join(sorted(want)) or "none"
     message = f"Node {node.name} now has the features of its Kubernetes node: {features}"
-    return SetNodeFeatures(node.name, want, EventReason("SlurmFeaturesChanged", message))
+    return SetNodeFeatures(node.name, want, EventReason(Event.FEATURES_CHANGED, message))
 
 
 def merged(have: Iterable[str], want: Iterable[str]) -> tuple[str, ...]:

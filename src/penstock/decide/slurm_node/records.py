@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from penstock.catalog.event import Event
 from penstock.decide.action import DeleteNodeRecord, DrainNode, EventReason, SetNodeComment
 from penstock.decide.observed import drain_reason, node_comment
 from penstock.decide.observed.node_comment import NodeComment, is_owned_by
@@ -80,7 +81,7 @@ def comment_action(
         given.gres or None,
         given.extra if last is not None or given.extra else None,
         EventReason(
-            "SlurmNodeChanged", f"Node {node.name} has {given.text} now; no pod restarts for it"
+            Event.NODE_CHANGED, f"Node {node.name} has {given.text} now; no pod restarts for it"
         ),
         over=node.features,
     )
@@ -116,7 +117,7 @@ def deletions_before_recreate(
             continue
         if may_renew(workers.marks, node) and not slurm.jobs(name):
             why = EventReason(
-                "SlurmNodeRecordDeleted", f"Node {name} comes back with another template"
+                Event.NODE_RECORD_DELETED, f"Node {name} comes back with another template"
             )
             found.append(DeleteNodeRecord(name, why, renews=node.slurmd_start_time))
     return tuple(found)
@@ -166,7 +167,7 @@ def orphaned_records(
         gone = f"Pod ({record.namespace}/{record.pod}) is gone"
         of_gone = _of_gone_node(view, placements, record)
         if not node.drain and "DOWN" not in node.state:
-            why = EventReason("SlurmNodeWithoutPod", gone)
+            why = EventReason(Event.NODE_WITHOUT_POD, gone)
             reason = f"{marks.drain_prefix}{gone}"
             actions.append(
                 DrainNode(
@@ -176,7 +177,7 @@ def orphaned_records(
         elif of_gone and not view.workers.prune_missing_nodes:
             continue
         elif not node.busy and not slurm.jobs(name):
-            event = "DefunctSlurmNodePruned" if of_gone else "SlurmNodeRecordDeleted"
+            event = Event.NODE_PRUNED if of_gone else Event.NODE_RECORD_DELETED
             actions.append(DeleteNodeRecord(name, EventReason(event, gone)))
     return OrphanedRecords(tuple(left), tuple(actions))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.catalog.event import Event
 from penstock.decide.action import EventReason, RegisterNode, RemoveStandIns
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
@@ -73,7 +74,7 @@ def _registers_in(worker: Worker, now: float) -> float | None:
 def _register(workers: WorkerSet, worker: Worker) -> RegisterNode:
     name = worker.slurm_node
     why = EventReason(
-        "SlurmNodeRegistered", f"Node {name} registered again: Slurm had no record of it"
+        Event.NODE_REGISTERED, f"Node {name} registered again: Slurm had no record of it"
     )
     return RegisterNode(name, worker.pod.status.pod_ip or "", _port(workers.parameters), why)
 

@@ -13,12 +13,13 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.base.text import list_some
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.decide.observed.pod import SKEW_S, slurm_node_name, slurmd_started_at
 from penstock.slurm.known import Fact, Known
 from penstock.slurm.state import Node
 from penstock.slurm.versions import PROBES_SINCE, Version, oldest_beside, parse
 
-REASON = "SlurmdVersionUnsupported"
+REASON = SlurmNodeReason.VERSION_UNSUPPORTED
 INCOMPATIBLE = "Incompatible versions of client and server code"
 """slurmctld's words of a protocol that it does not know. Source: slurm_errno.h, 1005."""
 _REJECTED = re.compile(

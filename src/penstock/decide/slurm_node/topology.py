@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.base.text import list_some
+from penstock.catalog.event import Event
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.decide.action import EventReason, SetNodeTopology, TopologyRejection
 from penstock.decide.observed.worker import Worker
 from penstock.decide.slurm_node import topology_file
@@ -70,7 +72,7 @@ def step(
         return None
     change = f"now has topology {place} of its Kubernetes node" if place else "now has no topology"
     return SetNodeTopology(
-        node.name, place, EventReason("SlurmTopologyChanged", f"Node {node.name} {change}")
+        node.name, place, EventReason(Event.TOPOLOGY_CHANGED, f"Node {node.name} {change}")
     )
 
 
@@ -100,9 +102,10 @@ def finding(marks: WorkerMarks, rejections: Mapping[str, TopologyRejection]) -> 
     shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(rejections.items())]
     return Finding(
         False,
-        "TopologyRefused",
-        f"Slurm rejects the annotation {marks.topology} of {len(shown)} Kubernetes nodes; their "
-        f"Slurm nodes stay where they were: {list_some(shown, '; ')}",
+        SlurmNodeReason.TOPOLOGY_REFUSED,
+        f"slurmctld rejects the annotation {marks.topology} of {len(shown)} Kubernetes nodes, "
+        f"whose Slurm nodes stay where they were: {list_some(shown, '; ')}. Correct the "
+        "annotation, or topology.yaml",
     )
 
 

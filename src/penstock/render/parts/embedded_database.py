@@ -23,13 +23,13 @@ from penstock.api.cluster.embedded_database import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.quantity import quantity
+from penstock.catalog.marks import penstock
 from penstock.render.parts.key_secret import key_secret
 from penstock.render.parts.pod_template import memory, names_of, object_metadata, secret_source
 from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 
-HASH: Final = "penstock.dev/database-password-hash"
-"""On the pod: a hash of the password, which is read once."""
+HASH: Final = penstock.DATABASE_PASSWORD_HASH.key
 _UID: Final = 999
 """The user `mysql` of Debian's and of MariaDB's images; the script needs none of that name."""
 _DATA, _RUN, _SECRET = "/var/lib/penstock/mariadb", "/run/penstock", "/etc/penstock/database"

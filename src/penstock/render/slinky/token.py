@@ -7,10 +7,11 @@ import base64
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.token import Token
+from penstock.catalog.marks import kubernetes
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
 
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_LAST_APPLIED = kubernetes.LAST_APPLIED.key
 
 
 def secret(token: Token, value: str) -> Json:

@@ -12,14 +12,19 @@ from penstock.api.nebius.jail_rules import WITHOUT_JAIL
 from penstock.api.nebius.related_objects import unknown_node_sets
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.base.text import list_some
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.jail import JailReason
+from penstock.catalog.reasons.partition import PartitionReason
+from penstock.catalog.reasons.workers import WorkerReason
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.translate.nebius.jail import maintenance_mode
 
 Phase = Literal["Pending", "Not available", "Available"]
-AVAILABLE: Final = "Available"
-_NOT_AVAILABLE: Final = "NotAvailable"
-_IN_MAINTENANCE: Final = "Maintenance"
-_ACCOUNTING: Final = "AccountingAvailable"
+AVAILABLE: Final = JailReason.AVAILABLE
+_NOT_AVAILABLE: Final = JailReason.NOT_AVAILABLE
+_IN_MAINTENANCE: Final = JailReason.MAINTENANCE
+_ACCOUNTING: Final = ConditionType.ACCOUNTING_AVAILABLE
 OF_THE_ORIGINAL: Final = frozenset(
     {
         "WorkersAvailable",
@@ -30,12 +35,12 @@ OF_THE_ORIGINAL: Final = frozenset(
     }
 )
 """Types of conditions that only the original sets: in an adopted object nobody updates them."""
-CONTROLLERS: Final = "ControllersAvailable"
+CONTROLLERS: Final = ConditionType.CONTROLLERS_AVAILABLE
 """Type of the condition about slurmctld."""
-_CONFIG_WRITER: Final = "SConfigControllerAvailable"
-JAILED_CONFIGS_DELIVERED: Final = "JailedConfigsDelivered"
+_CONFIG_WRITER: Final = ConditionType.SCONFIG_CONTROLLER_AVAILABLE
+JAILED_CONFIGS_DELIVERED: Final = ConditionType.JAILED_CONFIGS_DELIVERED
 """Type of the condition about JailedConfigs that have no jail to go to."""
-_NO_JAIL: Final = "NoJail"
+_NO_JAIL: Final = JailReason.NO_JAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def conditions(cluster: SlurmCluster, found: Availability) -> list[Finding]:
         found.jail,
         _condition(CONTROLLERS, found.slurmctld, resting=resting),
         found.rest,
-        _condition("LoginAvailable", found.login, resting=resting),
+        _condition(ConditionType.LOGIN_AVAILABLE, found.login, resting=resting),
         _config_writer(cluster, found.sconfigcontroller),
         _accounting(found.accounting, resting=resting),
         _maintenance(cluster),
@@ -75,10 +80,12 @@ def common(*, resting: bool, waiting: Sequence[Finding]) -> Finding:
     """CommonAvailable: whether keys, configuration and Services exist."""
     if resting:
         words = "The cluster is in maintenance"
-        return _remark(False, _IN_MAINTENANCE, words, "CommonAvailable")
+        return _remark(False, _IN_MAINTENANCE, words, ConditionType.COMMON_AVAILABLE)
     if waiting:
-        return _remark(None, waiting[0].reason, waiting[0].message, "CommonAvailable")
-    return _remark(True, AVAILABLE, "Keys, configuration and Services exist", "CommonAvailable")
+        return _remark(None, waiting[0].reason, waiting[0].message, ConditionType.COMMON_AVAILABLE)
+    return _remark(
+        True, AVAILABLE, "Keys, configuration and Services exist", ConditionType.COMMON_AVAILABLE
+    )
 
 
 def node_sets_resolved(cluster: SlurmCluster, known: Sequence[str]) -> Finding | None:
@@ -87,9 +94,13 @@ def node_sets_resolved(cluster: SlurmCluster, known: Sequence[str]) -> Finding |
         return None
     missing = "; ".join(unknown_node_sets(cluster, known))
     if missing:
-        return _remark(False, "IgnoredNodeSetRefs", missing, "NodeSetRefsResolved")
+        return _remark(
+            False, PartitionReason.REFERENCES_IGNORED, missing, ConditionType.NODE_SET_REFS_RESOLVED
+        )
     words = "All NodeSets of partitions exist"
-    return _remark(True, "AllNodeSetRefsResolved", words, "NodeSetRefsResolved")
+    return _remark(
+        True, PartitionReason.REFERENCES_RESOLVED, words, ConditionType.NODE_SET_REFS_RESOLVED
+    )
 
 
 def phase(found: Availability | None) -> Phase:
@@ -98,10 +109,10 @@ def phase(found: Availability | None) -> Phase:
         return "Pending"
     parts = (found.jail, found.slurmctld, found.login)
     others = [one for one in (found.sconfigcontroller, found.accounting) if one is not None]
-    return AVAILABLE if all(one.ok for one in (*parts, *others)) else "Not available"
+    return "Available" if all(one.ok for one in (*parts, *others)) else "Not available"
 
 
-def _condition(type_: str, found: Finding, *, resting: bool = False) -> Finding:
+def _condition(type_: ConditionType, found: Finding, *, resting: bool = False) -> Finding:
     if resting:
         return _remark(False, _IN_MAINTENANCE, "The cluster is in maintenance", type_)
     if found.ok:
@@ -137,10 +148,14 @@ def _accounting(found: Finding | None, *, resting: bool) -> Finding:
 
 def _maintenance(cluster: SlurmCluster) -> Finding:
     mode = cluster.spec.maintenance
-    return _remark(True, mode, f"spec.maintenance is {mode}", "PopulateJailMode")
+    return _remark(
+        True, JailReason(mode), f"spec.maintenance is {mode}", ConditionType.POPULATE_JAIL_MODE
+    )
 
 
-def _remark(ok: bool | None, reason: str, message: str, type_: str) -> Finding:
+def _remark(
+    ok: bool | None, reason: ConditionReason, message: str, type_: ConditionType
+) -> Finding:
     """A condition of its own of which Ready does not depend."""
     return Finding(ok, reason, message, type_, excluded_from_ready=True)
 
@@ -149,8 +164,8 @@ def node_set_parts(status: WorkerSetStatus, *, deleting: bool) -> tuple[str, lis
     """Phase and PodsReady of a NodeSet."""
     ready = status.available_replicas >= status.desired
     words = f"{status.available_replicas} of {status.desired} workers are available"
-    reason = "NodeSetReady" if ready else "NodeSetNotReady"
-    found = [_remark(ready, reason, words, "PodsReady")]
+    reason = WorkerReason.NODE_SET_READY if ready else WorkerReason.NODE_SET_NOT_READY
+    found = [_remark(ready, reason, words, ConditionType.PODS_READY)]
     if deleting:
         return "Terminating", found
     return "Ready" if ready else "Provisioning", found

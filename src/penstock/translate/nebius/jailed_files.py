@@ -11,6 +11,8 @@ from penstock.api.nebius.group import JAILED_CONFIG
 from penstock.api.nebius.jailed_config import JailedConfig, KeyToPath
 from penstock.api.nebius.labels import JAILED_AGGREGATION
 from penstock.base.text import list_some
+from penstock.catalog.reasons.jailed_config import JailedConfigReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.model.jail_file import DEFAULT_MODE, Fault, JailedFiles, JailFile
 
 ALL_KEYS_FOLDER = "/etc/slurm"
@@ -29,7 +31,10 @@ def jailed_files(config: JailedConfig, config_map: ConfigMap | None) -> JailedFi
     files: tuple[JailFile, ...] = ()
     fault = _fault(config)
     if fault is None and config_map is None:
-        fault = Fault("NotFound", f"ConfigMap {spec.config_map.name} does not exist; create it")
+        fault = Fault(
+            JailedConfigReason.NOT_FOUND,
+            f"ConfigMap {spec.config_map.name} does not exist; create it",
+        )
     elif fault is None and config_map is not None:
         found = content(config_map)
         items = spec.items or tuple(
@@ -38,7 +43,9 @@ def jailed_files(config: JailedConfig, config_map: ConfigMap | None) -> JailedFi
         missing = sorted({item.key for item in items if item.key not in found})
         if missing:
             words = f"ConfigMap {spec.config_map.name} has no key {list_some(missing)}"
-            fault = Fault("KeyNotFound", f"{words}; add it, or remove it from spec.items")
+            fault = Fault(
+                JailedConfigReason.KEY_NOT_FOUND, f"{words}; add it, or remove it from spec.items"
+            )
         else:
             files = tuple(JailFile(i.path, found[i.key], _mode(config, i)) for i in items)
     return JailedFiles(
@@ -66,7 +73,7 @@ def content(config_map: ConfigMap) -> dict[str, bytes]:
 
 def _fault(config: JailedConfig) -> Fault | None:
     found = [f"{one.path}: {one.message}" for one in JAILED_CONFIG.problems(config)]
-    return Fault("Invalid", "; ".join(found)) if found else None
+    return Fault(ObjectReason.INVALID, "; ".join(found)) if found else None
 
 
 def _mode(config: JailedConfig, item: KeyToPath) -> int:

@@ -27,6 +27,8 @@ from penstock.api.nebius.volumes import (
     SpoolSource,
     VolumeMount,
 )
+from penstock.catalog.marks import kubernetes
+from penstock.catalog.marks import penstock as own
 from penstock.model.image_sources import ImageSources
 from penstock.model.worker_marks import CommentKeys, WorkerMarks
 from penstock.model.worker_names import WorkerNames
@@ -37,8 +39,6 @@ from penstock.translate.nebius.node_words import node_words
 from penstock.translate.nebius.worker_counts import last_status, versions, worker_counts
 from penstock.translate.placement import placement
 
-_OWN = "nodeset.penstock.dev"
-"""Keys that the original does not have are Penstock's own."""
 _HISTORY = 10
 
 
@@ -49,9 +49,9 @@ def marks(kind: str) -> WorkerMarks:
     """
     return WorkerMarks(
         kind=kind,
-        cordon=(f"{_OWN}/drain",),
-        deadline=f"{_OWN}/deadline",
-        deletion_cost="controller.kubernetes.io/pod-deletion-cost",
+        cordon=(own.OWN_DRAIN.key,),
+        deadline=own.OWN_DEADLINE.key,
+        deletion_cost=kubernetes.POD_DELETION_COST.key,
         protect=labels.POD_PROTECT,
         revision=(labels.REVISION,),
         per_node="",
@@ -63,7 +63,7 @@ def marks(kind: str) -> WorkerMarks:
         cordon_reason="",
         drain_prefix="soperator: ",
         state_prefix="SlurmNodeState",
-        reservation_finalizer=f"{_OWN}/reservation",
+        reservation_finalizer=own.OWN_RESERVATION.key,
         comment=CommentKeys("namespace", "pod", "node", "owner", "ownerUID"),
     )
 

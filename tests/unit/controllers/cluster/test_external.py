@@ -192,7 +192,7 @@ def test_a_name_a_port_and_a_key_that_are_wrong_are_told_apart_and_heal_by_thems
         for error, reason, words in (
             (socket.gaierror(-2, "Name or service not known"), "NameNotResolved", host),
             (ConnectionRefusedError(), "PortUnreachable", "refuses connections"),
-            (TimeoutError(), "PortUnreachable", "does not answer within 3 s"),
+            (TimeoutError(), "PortUnreachable", "does not answer the operator's pod within 3 s"),
             (OSError(113, "No route to host"), "PortUnreachable", "no route"),
         ):
             lab.world.closed[host, port] = error

@@ -56,7 +56,7 @@ def test_an_older_slurmctld_is_refused_and_the_running_one_goes_on() -> None:
 
             declare(lab, OLD)
             await lab.until(lambda: lab.says("controllers", "slurm")[1] == "SlurmVersionRefused")
-            assert "slurmctld goes on as it is" in lab.says("controllers", "slurm")[2]
+            assert "slurmctld keeps its image" in lab.says("controllers", "slurm")[2]
             # Another operator decides the same from the status.
             await lab.world.crash(process)
             process = lab.world.operator()

@@ -12,6 +12,7 @@ from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, ConfigMap, Pod
 from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.catalog.reasons.pods import PodReason
 from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
@@ -35,7 +36,7 @@ from unit.kube.fake_api import FakeApi
 
 OLD, NEW = "ClusterName=tiny\n", "ClusterName=tiny\nMinJobAge=9\n"
 PATH = "/api/v1/namespaces/slurm/pods/controller-0"
-SERVES = Finding(True, "Running")
+SERVES = Finding(True, PodReason.READY)
 
 
 class LogClient(Client):

@@ -16,6 +16,7 @@ from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.names import JAIL_MARKER
+from penstock.catalog.runbook import without_address
 from penstock.controllers.jailed_config import jail_files
 from penstock.controllers.jailed_config.arguments import parse
 from penstock.controllers.jailed_config.jail_worker import JailWorker
@@ -121,7 +122,7 @@ class Site:
         obj = self.server.find("slurm.nebius.ai/jailedconfigs", SPACE, name) or {}
         for one in obj.get("status", {}).get("conditions", []):
             if one["type"] == type_:
-                return one["status"], one["reason"], one.get("message", "")
+                return one["status"], one["reason"], without_address(one.get("message", ""))
         return "", "", ""
 
     def read(self, name: str) -> str | None:

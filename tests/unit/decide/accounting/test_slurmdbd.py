@@ -127,8 +127,8 @@ def test_an_accounting_that_does_not_exist_is_told_to_its_controller() -> None:
     absent = accounting_link(controller, None)
     (finding,) = accounting.findings(absent, has_worked=False)
     assert (finding.ok, finding.reason) == (None, "AccountingNotFound")
-    assert "no Accounting records in namespace hpc: slurmctld is not started" in finding.message
+    assert "no Accounting records in namespace hpc, so slurmctld is not started" in finding.message
     (finding,) = accounting.findings(absent, has_worked=True)
-    assert "nothing is accounted" in finding.message
+    assert "no job is recorded" in finding.message
     there = Accounting(metadata=ObjectMeta(name="records"), spec=AccountingSpec())
     assert accounting.findings(accounting_link(controller, there), has_worked=False) == []

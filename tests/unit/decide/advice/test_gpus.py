@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.decide.advice.gpus import MISMATCH, GpuSpec, devices, differences, finding, listed
 
 
@@ -38,7 +39,7 @@ def test_a_difference_is_told_with_both_numbers(of: GpuSpec, words: str) -> None
     (told,) = differences(of)
     assert words in told
     found = finding(of, ())
-    assert found == Finding(True, "GresDiffers", told, type=MISMATCH)
+    assert found == Finding(True, SlurmNodeReason.GRES_DIFFERS, told, type=MISMATCH)
 
 
 @pytest.mark.parametrize(

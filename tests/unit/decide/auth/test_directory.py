@@ -64,7 +64,8 @@ def test_the_condition_names_the_secret_and_the_event_is_sent_once() -> None:
     assert f"sssd of login-a reports: {BIND}" in failing.message
     assert "login-b" not in failing.message
     assert "Secret sssd" in failing.message
-    assert directory.news(told, ()) == failing.message
+    event = directory.news(told, ())
+    assert failing.message == f"{event}. See https://penstock.dev/r/SssdFails"
     assert directory.news(told, (failing,)) == ""
 
 

@@ -73,9 +73,9 @@ def test_the_key_and_both_secrets_are_named() -> None:
     assert (found.ok, found.reason) == (False, "KeyDiffers")
     for words in ("slurm.key", "compute-0", "Secret slurm-auth-slurm", "key of Secret other"):
         assert words in found.message
-    assert "from no Secret" in rejected_key.finding(rejected, None, OURS).message
+    assert "Have the worker mount key" in rejected_key.finding(rejected, None, OURS).message
     same = rejected_key.finding(rejected, OURS, OURS).message
-    assert "changed after one of them had read it" in same
+    assert "which was changed: restart the one" in same
 
 
 def worker(started: str | None, *, ready: bool = False) -> Pod:

@@ -95,7 +95,7 @@ def test_the_worker_and_both_secrets_are_named() -> None:
     assert (found.ok, found.reason) == (False, "KeyDiffers")
     for words in ("worker-2", "munge.key of Secret blue-munge", "key of Secret other"):
         assert words in found.message
-    assert "from no Secret" in rejected_munge_key.finding(rejected, None, OURS).message
+    assert "Have worker-2 mount key" in rejected_munge_key.finding(rejected, None, OURS).message
     same = rejected_munge_key.finding(rejected, OURS, OURS).message
-    assert "changed after one of them had read it" in same
-    assert "Delete pod worker-2" in same
+    assert "which was changed: delete pod" in same
+    assert "delete pod worker-2" in same

@@ -27,7 +27,7 @@ def test_an_older_slurmctld_does_not_follow_a_newer_one_whose_state_stays() -> N
     )
     (told,) = findings(words, running=True)
     assert (told.ok, told.reason) == (False, "SlurmVersionRefused")
-    assert "goes on as it is" in told.message
+    assert "slurmctld keeps its image" in told.message
     assert not release_problem(V24_11, V26_05, persistent=False)
     assert not release_problem(V26_05, V24_11, persistent=True)
     assert not release_problem(None, V26_05, persistent=True)

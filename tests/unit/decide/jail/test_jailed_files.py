@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.api.kubernetes.meta import Condition
+from penstock.catalog.reasons.jailed_config import JailedConfigReason
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.decide.jail import paths
 from penstock.decide.jail.configuration import delivery, named
 from penstock.decide.jail.file_assignment import MOST_BYTES, Assignment, assign_files
@@ -25,7 +27,7 @@ from penstock.model.jail_file import Fault, JailedFiles, JailFile
 from penstock.slurm.conf.manifest import manifest
 from penstock.slurm.state import Node
 
-FAULT = Fault("Failed", "/x: the jail is full")
+FAULT = Fault(JailedConfigReason.FAILED, "/x: the jail is full")
 
 
 @given(st.text("./\0ab", max_size=8))
@@ -91,7 +93,9 @@ def test_a_file_named_twice_and_too_much_content_are_invalid() -> None:
         "own",
         (),
     )
-    assert twice.config.fault == Fault("Invalid", "/x is named twice; remove one of the items")
+    assert twice.config.fault == Fault(
+        ObjectReason.INVALID, "/x is named twice; remove one of the items"
+    )
     assert much.config.fault is not None
     assert "1 files with 16777217 bytes" in much.config.fault.message
     many = assign_files([jailed("many", *(f"/{n}" for n in range(1001)))], "own", ())

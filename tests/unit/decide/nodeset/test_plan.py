@@ -14,6 +14,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import NodeSetStatus, UpdateStrategy
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -98,7 +99,9 @@ class TestScaleOut:
 
     def test_it_waits_for_what_pods_need(self) -> None:
         """D44."""
-        hold = Finding(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
+        hold = Finding(
+            False, ObjectReason.SECRET_NOT_FOUND, "Secret slurm-auth-slurm does not exist"
+        )
         found = plan(view(nodeset(1), creation_blocked=hold))
         assert of(found, CreatePod) == []
         assert told(found, "SecretNotFound") == hold.message
@@ -222,7 +225,7 @@ class TestDeletion:
         found = plan(view(nodeset(2, deleted=NOW), going(0, "deletion"), going(1, "deletion")))
         assert [a.node for a in of(found, DrainNode)] == ["compute-0", "compute-1"]
         assert of(found, DeletePod) + of(found, RemoveFinalizer) == []
-        assert told(found, "Deleting").startswith("Being deleted; 2 pods")
+        assert told(found, "Deleting").endswith("is being deleted: 2 pods are left")
 
     def test_the_finalizer_stays_while_pods_or_records_are_left(self) -> None:
         comment = (
@@ -347,7 +350,7 @@ class TestStatus:
         machine = replace(node(0), name="machine-0")
         found = plan(view(nodeset(2), *pods, nodes=known_nodes(machine)))
         assert of(found, DrainNode) == []
-        assert told(found, "SlurmNodeShared").endswith("machine-0")
+        assert "Slurm node: machine-0. Give them" in told(found, "SlurmNodeShared")
 
 
 def test_a_settled_nodeset_is_silent() -> None:

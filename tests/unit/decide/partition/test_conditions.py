@@ -17,7 +17,7 @@ VIEW = PartitionView("p", live=Known(Live("UP", "n[0-1]", 2), 1.0))
     ("change", "ok", "reason", "words"),
     [
         ({}, True, "InEffect", ""),
-        ({"absent": ("n7",)}, True, "InEffect", "as soon as they register: n7"),
+        ({"absent": ("n7",)}, True, "InEffect", "have not registered yet: n7"),
         ({"live": Known(None, 1.0)}, None, "Applying", "does not have partition p yet"),
         (
             {"live": Known(Live(differences=(Difference("MaxTime", "5", "6"),)), 1.0)},
@@ -25,9 +25,9 @@ VIEW = PartitionView("p", live=Known(Live("UP", "n[0-1]", 2), 1.0))
             "Applying",
             "MaxTime is 5, declared 6",
         ),
-        ({"live": Unknown("gone"), "by_file": "gone"}, None, "SlurmUnknown", "slurm.conf alone"),
+        ({"live": Unknown("gone"), "by_file": "gone"}, None, "SlurmUnknown", "so slurm.conf does"),
         ({"rejected": "no such QOS"}, False, "PartitionRefused", "no such QOS"),
-        ({"conflict": "NodeSet p"}, False, "NameTaken", "NodeSet p already"),
+        ({"conflict": "NodeSet p"}, False, "NameTaken", "declared by NodeSet p"),
     ],
 )
 def test_a_condition_says_how_it_is_and_what_to_do(

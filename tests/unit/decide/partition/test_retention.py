@@ -13,7 +13,10 @@ def test_without_a_restapi_the_next_step_is_to_create_one() -> None:
     assert told is not None
     assert (told.type, told.ok, told.reason) == (DRAINING, True, "JobsUnknown")
     assert "Partition gpu is removed from the declaration and stays, drained" in told.message
-    assert "Create a RestApi; you may delete it again once the partition is gone" in told.message
+    assert (
+        "no RestApi lists its jobs. Create one; you may delete it once the partition is gone"
+        in told.message
+    )
 
 
 def test_with_a_restapi_that_does_not_answer_its_reason_is_told() -> None:

@@ -16,6 +16,7 @@ from penstock.api.kubernetes.kinds import (
     PodCondition,
 )
 from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.catalog.reasons.pods import PodReason
 from penstock.decide.observed.pod_failure import PodFailure, pod_failure
 from penstock.decide.pod.workload import crashed, stuck, workload
 
@@ -43,7 +44,7 @@ def waiting(reason: str, *, message: str = "", last: str = "", init: bool = Fals
 
 def test_enough_ready_pods_are_well():
     assert workload("slurmctld", 1, [pod(ready=True)]) == Finding(
-        True, "PodsReady", "1 of 1 slurmctld pods are ready"
+        True, PodReason.READY, "1 of 1 slurmctld pods are ready"
     )
     assert workload("login", 0, []).ok is True
 

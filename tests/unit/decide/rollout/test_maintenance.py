@@ -14,6 +14,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import POD_CORDON, RESERVATION_FINALIZER
 from penstock.api.slinky.nodeset import NodeSet, ScheduledUpdate, UpdateStrategy
 from penstock.base import times
+from penstock.catalog.condition_type import ConditionType
 from penstock.decide.action import (
     AddFinalizer,
     DeletePod,
@@ -94,7 +95,7 @@ def steps(found: Plan) -> list[Any]:
 
 
 def told(found: Plan) -> Finding:
-    return next(one for one in found.findings if one.type == "ReservationCreated")
+    return next(one for one in found.findings if one.type == ConditionType.RESERVATION_CREATED)
 
 
 def taken(found: Plan) -> list[str]:

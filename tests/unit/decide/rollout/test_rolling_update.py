@@ -14,6 +14,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import POD_CORDON, POD_CORDON_SHORT
 from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
@@ -258,7 +259,9 @@ class TestReplacing:
         assert chosen(view(wanted, old(0), taken(1))) == []
 
     def test_nothing_goes_that_could_not_be_made_again(self) -> None:
-        hold = Finding(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
+        hold = Finding(
+            False, ObjectReason.SECRET_NOT_FOUND, "Secret slurm-auth-slurm does not exist"
+        )
         assert chosen(view(rolling(2), old(0), taken(1), creation_blocked=hold)) == []
         for state in (ControllerState.ABSENT, ControllerState.DELETING):
             assert chosen(view(rolling(2), old(0), taken(1), controller=state)) == []

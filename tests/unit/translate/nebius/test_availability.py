@@ -9,14 +9,18 @@ import pytest
 
 from penstock.api.kubernetes.conditions import Finding, conditions
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.jail import JailReason
+from penstock.catalog.reasons.object import ObjectReason
+from penstock.catalog.reasons.pods import PodReason
 from penstock.translate.nebius import availability
 from penstock.translate.nebius.availability import Availability
 from support.nebius import made
 
-READY = Finding(True, "PodsReady", "1 of 1 pods are ready")
-STARTING = Finding(None, "PodsNotReady", "0 of 1 pods are ready")
-FAILING = Finding(False, "PodsFailing", "0 of 1 pods are ready: no image")
-FILLED = Finding(True, "PopulateJailComplete", "", "JailPopulated")
+READY = Finding(True, PodReason.READY, "1 of 1 pods are ready")
+STARTING = Finding(None, PodReason.NOT_READY, "0 of 1 pods are ready")
+FAILING = Finding(False, PodReason.FAILING, "0 of 1 pods are ready: no image")
+FILLED = Finding(True, JailReason.POPULATE_COMPLETE, "", ConditionType.JAIL_POPULATED)
 ALL = Availability(FILLED, READY, READY, READY, READY)
 
 
@@ -69,7 +73,10 @@ def test_a_part_that_lacks_pods_is_named_in_its_condition_and_the_others_are_as_
 
 
 def test_a_jail_that_is_not_filled_keeps_the_cluster_from_being_available():
-    found = replace(ALL, jail=Finding(False, "PopulateJailFailed", "no space", "JailPopulated"))
+    found = replace(
+        ALL,
+        jail=Finding(False, JailReason.POPULATE_FAILED, "no space", ConditionType.JAIL_POPULATED),
+    )
     assert availability.phase(found) == "Not available"
     assert shown(found)["JailPopulated"] == ("False", "PopulateJailFailed")
 
@@ -87,7 +94,7 @@ def test_in_maintenance_nobody_waits_for_daemons():
 
 def test_before_anything_runs_the_phase_is_pending():
     assert availability.phase(None) == "Pending"
-    waits = Finding(None, "SecretMissing", "Secret one is missing")
+    waits = Finding(None, ObjectReason.SECRET_NOT_FOUND, "Secret one is missing")
     assert availability.common(resting=False, waiting=(waits,)).ok is None
 
 

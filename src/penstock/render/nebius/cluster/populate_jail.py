@@ -12,6 +12,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.common import NodeContainer
 from penstock.api.nebius.slurmcluster import SlurmCluster, SlurmClusterSpec
+from penstock.catalog.marks import penstock
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.container import SYS_ADMIN, capabilities, container, variable
 from penstock.render.nebius.inputs import ClusterInputs
@@ -20,10 +21,8 @@ from penstock.render.parts.digest import digest
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
 
-TEMPLATE: Final = "jail.penstock.dev/template"
-"""On the Job: hash of the declared fields from which it was made."""
-MODE: Final = "jail.penstock.dev/maintenance"
-"""On the Job: spec.maintenance when it was created."""
+TEMPLATE: Final = penstock.JAIL_TEMPLATE.key
+MODE: Final = penstock.JAIL_MODE.key
 _NAME: Final = "populate-jail"
 _SNAPSHOT: Final = "jail-snapshot"
 

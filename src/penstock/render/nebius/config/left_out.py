@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
+from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.keys import has_metrics, mpi_default, values_of
 from penstock.render.nebius.config.node_lines import slurmd_ports
@@ -15,7 +16,7 @@ from penstock.slurm.versions import METRICS_SINCE
 def left_out(inputs: ConfigInputs) -> list[Finding]:
     """A remark with all of them; none when each value is in a file."""
     words = list(_left_out(inputs))
-    return [Finding(True, "ConfigKeysLeftOut", list_some(words, "; "))] if words else []
+    return [Finding(True, ConfigReason.KEYS_LEFT_OUT, list_some(words, "; "))] if words else []
 
 
 def _left_out(inputs: ConfigInputs) -> Iterator[str]:

@@ -1,0 +1,74 @@
+"""Marks of the API group slurm.nebius.ai."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.catalog.mark import OPERATOR, USER, Mark
+
+WORKER: Final = Mark(
+    "slurm.nebius.ai/worker",
+    "label",
+    "worker pod",
+    OPERATOR,
+    "`true` on each worker of a SlurmCluster.",
+)
+NODE_SET: Final = Mark(
+    "slurm.nebius.ai/nodeset",
+    "label",
+    "worker pod",
+    OPERATOR,
+    "Name of the NodeSet.",
+)
+PARENT_CLUSTER: Final = Mark(
+    "slurm.nebius.ai/parental-cluster-ref",
+    "annotation",
+    "NodeSet",
+    USER,
+    "The SlurmCluster of a NodeSet up to version 4.1; spec.clusterName since.",
+)
+PROTECTED: Final = Mark(
+    "slurm.nebius.ai/webhook",
+    "label",
+    "Secret",
+    OPERATOR,
+    "On a Secret that only the operator writes while its cluster exists.",
+)
+PROTECTED_FOR: Final = Mark(
+    "slurm.nebius.ai/cluster",
+    "annotation",
+    "Secret",
+    OPERATOR,
+    "The SlurmCluster of such a Secret.",
+)
+CONTROLLER_TYPE: Final = Mark(
+    "slurm.nebius.ai/controller-type",
+    "label",
+    "slurmctld pod",
+    OPERATOR,
+    "`main` on the pod of slurmctld.",
+)
+ROLLING_UPDATE: Final = Mark(
+    "slurm.nebius.ai/rolling-update-enabled",
+    "label",
+    "worker pod",
+    OPERATOR,
+    "Whether the update strategy of its NodeSet is slurmAwareRollingUpdate.",
+)
+JAILED_AGGREGATION: Final = Mark(
+    "slurm.nebius.ai/jailed-aggregation",
+    "label",
+    "JailedConfig",
+    USER,
+    "JailedConfigs of one value are one group, followed by one reconfigure.",
+)
+MARKS: Final = (
+    WORKER,
+    NODE_SET,
+    PARENT_CLUSTER,
+    PROTECTED,
+    PROTECTED_FOR,
+    CONTROLLER_TYPE,
+    ROLLING_UPDATE,
+    JAILED_AGGREGATION,
+)

@@ -1,0 +1,314 @@
+"""Environment variables that the programs and images read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable. `read_by` names programs or images; an empty default is none."""
+
+    name: str
+    read_by: str
+    default: str
+    meaning: str
+
+
+VARIABLES: Final = (
+    Variable(
+        "PENSTOCK_APIS",
+        "operator",
+        "slinky.slurm.net,slurm.nebius.ai",
+        "API groups whose clusters it leads, separated by commas; `--apis` wins.",
+    ),
+    Variable(
+        "PENSTOCK_SLURM_IMAGE",
+        "operator",
+        "localhost/penstock/{role}:...",
+        "Image for containers that name none; `--slurm-image` wins.",
+    ),
+    Variable(
+        "PENSTOCK_OPERATOR_IMAGE",
+        "operator",
+        "localhost/penstock/operator:...",
+        "Image of sconfigcontroller where a SlurmCluster names none.",
+    ),
+    Variable(
+        "PENSTOCK_WEBHOOK_PORT",
+        "operator",
+        "0",
+        "Port of the admission webhooks; `--webhook-port` wins.",
+    ),
+    Variable(
+        "PENSTOCK_WEBHOOK_NAME",
+        "operator",
+        "penstock-operator-webhook",
+        "Name of their Service and configurations; `--webhook-name` wins.",
+    ),
+    Variable(
+        "PENSTOCK_WEBHOOK_SECRET",
+        "operator",
+        "",
+        "Secret of their certificate; `--webhook-secret` wins.",
+    ),
+    Variable(
+        "PENSTOCK_WEBHOOK_CERTIFICATES",
+        "operator",
+        "own",
+        "Who makes their certificate, `own` or `given`; `--webhook-certificates` wins.",
+    ),
+    Variable(
+        "PENSTOCK_WEBHOOK_HOSTS",
+        "operator",
+        "",
+        "More names in their certificate; `--webhook-hosts` wins.",
+    ),
+    Variable(
+        "POD_NAME",
+        "operator, sconfigcontroller",
+        "host name and process id",
+        "Identity in the Lease and in events.",
+    ),
+    Variable(
+        "POD_NAMESPACE",
+        "operator",
+        "default",
+        "Namespace of the operator, its Lease and its webhooks.",
+    ),
+    Variable(
+        "KUBERNETES_SERVICE_HOST",
+        "operator, sconfigcontroller",
+        "",
+        "Address of the API server; Kubernetes sets it in pods.",
+    ),
+    Variable(
+        "KUBERNETES_SERVICE_PORT",
+        "operator, sconfigcontroller",
+        "443",
+        "Port of the API server; Kubernetes sets it in pods.",
+    ),
+    Variable(
+        "KUBECONFIG",
+        "penstock",
+        "~/.kube/config",
+        "Kubeconfig files, separated by colons.",
+    ),
+    Variable(
+        "PENSTOCK_REGISTRY_PLAIN_HTTP",
+        "penstock images",
+        "false",
+        "The registry serves plain HTTP; as `--plain-http`.",
+    ),
+    Variable(
+        "PENSTOCK_REGISTRY_USERNAME",
+        "penstock images",
+        "",
+        "User of the registry; as `--username`.",
+    ),
+    Variable(
+        "PENSTOCK_REGISTRY_PASSWORD",
+        "penstock images",
+        "",
+        "Password of that user.",
+    ),
+    Variable(
+        "REGISTRY_AUTH_FILE",
+        "penstock images",
+        "",
+        "File with logins of registries, as podman reads it.",
+    ),
+    Variable(
+        "DOCKER_CONFIG",
+        "penstock images",
+        "~/.docker",
+        "Folder with logins of registries, as docker reads it.",
+    ),
+    Variable(
+        "PENSTOCK_DEBIAN_MIRROR",
+        "penstock local, penstock images",
+        "that of the system",
+        "Debian mirror for packages of the built-in node and of images.",
+    ),
+    Variable(
+        "PENSTOCK_STATE",
+        "penstock local",
+        "/var/lib/penstock",
+        "Folder of the built-in nodes.",
+    ),
+    Variable(
+        "XDG_CACHE_HOME",
+        "penstock local, penstock images",
+        "~/.cache",
+        "Folder in which the cache is.",
+    ),
+    Variable(
+        "PATH",
+        "penstock local",
+        "",
+        "Programs of the system.",
+    ),
+    Variable(
+        "PENSTOCK_PYTHON",
+        "make",
+        "/usr/bin/python3",
+        "Interpreter of the virtual environment.",
+    ),
+    Variable(
+        "SLURMCTLD_OPTIONS",
+        "image slurmctld",
+        "",
+        "More options of slurmctld, before the container's arguments.",
+    ),
+    Variable(
+        "SLURMD_OPTIONS",
+        "image slurmd",
+        "",
+        "More options of slurmd, before the container's arguments.",
+    ),
+    Variable(
+        "SACKD_OPTIONS",
+        "image login",
+        "",
+        "More options of sackd, before the container's arguments.",
+    ),
+    Variable(
+        "SSHD_OPTIONS",
+        "images login, slurmd",
+        "",
+        "More options of sshd.",
+    ),
+    Variable(
+        "SSSD_OPTIONS",
+        "images login, slurmd",
+        "",
+        "More options of sssd.",
+    ),
+    Variable(
+        "PAM_SLURM_ADOPT_OPTIONS",
+        "image slurmd",
+        "action_adopt_failure=deny action_generic_failure=deny",
+        "Options of pam_slurm_adopt for ssh to a worker.",
+    ),
+    Variable(
+        "POD_CPUS",
+        "image slurmd",
+        "",
+        "CPUs that slurmd may use; the operator sets it from the limits.",
+    ),
+    Variable(
+        "POD_MEMORY",
+        "image slurmd",
+        "",
+        "Memory in MiB that slurmd may use; the operator sets it from the limits.",
+    ),
+    Variable(
+        "POD_TOPOLOGY",
+        "image slurmd",
+        "",
+        "Topology of the node; the operator sets it from the pod's annotation.",
+    ),
+    Variable(
+        "PENSTOCK_SLURM_USER",
+        "image slurmctld of a SlurmCluster",
+        "slurm",
+        "SlurmUser of adopted clusters; the operator sets it.",
+    ),
+    Variable(
+        "PENSTOCK_JOB_MOUNTS",
+        "image slurmd of a SlurmCluster",
+        "",
+        "Mounts of each job; the operator sets it.",
+    ),
+    Variable(
+        "AUTH_TYPE",
+        "images of a SlurmCluster",
+        "auth/munge",
+        "spec.authType; the operator sets it.",
+    ),
+    Variable(
+        "JAIL_MODE",
+        "images of a SlurmCluster",
+        "Shared",
+        "spec.jailMode; the operator sets it.",
+    ),
+    Variable(
+        "JAIL",
+        "image populate-jail and sidecars",
+        "/mnt/jail",
+        "Where the jail is mounted; the operator sets it.",
+    ),
+    Variable(
+        "SHARED_ETC",
+        "sidecar of a worker's root",
+        "/mnt/jail.shared",
+        "Where the shared jail is mounted; the operator sets it.",
+    ),
+    Variable(
+        "READY",
+        "sidecar of a worker's root",
+        "/run/jail-root-ready",
+        "File that shows that the root is complete.",
+    ),
+    Variable(
+        "OVERWRITE",
+        "image populate-jail",
+        "0",
+        "1 replaces files of a filled jail; the operator sets it.",
+    ),
+    Variable(
+        "SNAPSHOT",
+        "image populate-jail",
+        "/jail",
+        "Mount of a snapshot to copy in place of the image.",
+    ),
+    Variable(
+        "SOURCE",
+        "image populate-jail",
+        "/",
+        "Root to copy.",
+    ),
+    Variable(
+        "FOLLOW",
+        "image populate-jail",
+        "",
+        "Marker of another jail that this one follows; the operator sets it.",
+    ),
+    Variable(
+        "MUNGE_SOCKET_FILE",
+        "image munge and its users",
+        "/run/munge/munge.socket.2",
+        "Socket of munged.",
+    ),
+    Variable(
+        "MUNGE_KEY_SOURCE",
+        "image munge",
+        "/mnt/munge-key/munge.key",
+        "Key in the mount of the Secret.",
+    ),
+    Variable(
+        "MUNGE_KEY_FILE",
+        "image munge",
+        "/etc/munge/munge.key",
+        "Copy of the key that munged reads.",
+    ),
+    Variable(
+        "MUNGE_PID_FILE",
+        "image munge",
+        "/run/munge/munged.pid",
+        "Process id of munged.",
+    ),
+    Variable(
+        "MUNGE_NUM_THREADS",
+        "image munge",
+        "10",
+        "Threads of munged.",
+    ),
+    Variable(
+        "MUNGE_FOLLOW_KEY",
+        "image munge",
+        "",
+        "Seconds between two checks whether the key changed; munged restarts with it.",
+    ),
+)
