@@ -561,8 +561,10 @@ def test_metrics_of_jobs_are_those_of_sacct_where_slurmdbd_is_asked(
     # sacct names who cancelled a job.
     theirs = {(id_, state.split()[0], *rest) for id_, state, *rest in lines}
     eventually("they are the same", lambda: rows() == theirs, 30)
-    sets = {one["nodeset_name"] for one, _ in exporter.series()["slurm_node_job"]}
-    assert "large" in sets
+    places = [one for one, _ in exporter.series()["slurm_node_job"]]
+    assert places
+    for one in places:
+        assert one["nodeset_name"] == one["node_name"].rpartition("-")[0]
     exporter.declare(enabled=False)
 
 
