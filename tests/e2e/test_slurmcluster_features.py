@@ -135,8 +135,7 @@ def test_the_exporter_comes_and_goes_and_the_cluster_runs_without_it(
     assert "Exporter" not in cluster.condition("Served")
     exporter.declare(enabled=False)
     eventually("its objects are gone", lambda: not exporter.objects(), 60)
-    where = "chroot /mnt/jail srun hostname"
-    assert cluster.run("login-0", "sshd", where).split() == ["worker-0"]
+    assert cluster.run("login-0", "sshd", "chroot /mnt/jail srun hostname").startswith("worker-")
 
 
 def test_metrics_are_the_numbers_of_sinfo_and_squeue_by_both_sets_of_names(
@@ -222,7 +221,7 @@ def test_a_duration_survives_the_end_of_the_exporters_pod(
     cluster.scontrol("update", "NodeName=worker-1", "State=RESUME")
     eventually("another one runs", lambda: exporter.running() not in ("", old), 120)
     name = "slurm_node_unavailability_duration_seconds_sum"
-    sums = eventually("it ended", lambda: exporter.by(name, "node_name"), 60)
+    sums = eventually("it ended", lambda: exporter.by(name, "node_name"), 120)
     assert sums.keys() == {"worker-1"}
     assert sums["worker-1"] > 0
     assert cluster.kubectl(*state, "jsonpath={.binaryData.durations}") != saved
