@@ -105,8 +105,9 @@ def given_gpus() -> list[str]:
         text = (ROOT / "proc/1/environ").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    variables = dict(one.partition("=")[::2] for one in text.split("\0"))
-    found = variables.get("NVIDIA_VISIBLE_DEVICES", "").split(",")
+    name = "NVIDIA_VISIBLE_DEVICES="
+    given = (one for one in text.split("\0") if one.startswith(name))
+    found = next(given, name).removeprefix(name).split(",")
     return [one for one in found if one.startswith("GPU-")]
 
 
