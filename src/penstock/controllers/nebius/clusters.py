@@ -189,8 +189,11 @@ class NebiusClusters:
                 owner = live.metadata.controller if live is not None else None
                 if owner is not None and owner.uid == meta.uid:
                     return prefix
-                is_taken |= owner is not None and owner.is_kind(
-                    SLURM_CLUSTERS.group, SLURM_CLUSTERS.kind
+                # That of a deleted cluster of this name goes, and is no reason for another name.
+                is_taken |= (
+                    owner is not None
+                    and owner.is_kind(SLURM_CLUSTERS.group, SLURM_CLUSTERS.kind)
+                    and owner.name != meta.name
                 )
         second = is_taken or not first_in_namespace(cluster, self.caches)
         return names.workload_prefix(cluster, keeps_plain_names=False, is_second=second)

@@ -167,6 +167,22 @@ def test_an_object_of_somebody_else_is_never_taken_and_is_named(
     played(play, before=before)
 
 
+def test_a_cluster_that_is_created_again_has_its_names_though_what_was_there_still_goes() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        workload = f"/apis/apps/v1/namespaces/{SPACE}/statefulsets/controller"
+        owners = lab.get("apps/statefulsets", "controller")["metadata"]["ownerReferences"]
+        # As after a deletion, before Kubernetes has collected it.
+        body = {"metadata": {"ownerReferences": [{**owners[0], "uid": "of-before"}]}}
+        lab.world.ask("PATCH", workload, body)
+        await asyncio.sleep(60)
+        assert lab.find("apps/statefulsets", "slurm-controller") is None
+        lab.world.ask("DELETE", workload, {})
+        await lab.available()
+
+    played(play, OLDER)
+
+
 @pytest.mark.parametrize("seconds", [0.0, 5.0])
 def test_the_second_cluster_of_a_namespace_has_a_prefix_and_takes_nothing_of_the_first(
     seconds: float,
