@@ -148,7 +148,8 @@ def _check_owner(manifest: Json, live: Json) -> None:
 def _controller(obj: Json) -> Json:
     """The owner reference of the controller of an object; empty without one."""
     owners = cast("list[Json]", obj["metadata"].get("ownerReferences") or [])
-    return next((one for one in owners if one.get("controller")), {})
+    none: Json = {}
+    return next((one for one in owners if one.get("controller")), none)
 
 
 def _pinned(manifest: Json, live: Json) -> Json:
