@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds manifests test parts storm cert-manager plans demo down bench bench-check lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds manifests test parts storm cert-manager plans demo down docs bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -89,6 +89,11 @@ demo: venv ## from nothing to a Slurm job's output (CLUSTER=slurmcluster, CONTEX
 down: venv ## stop and remove what demo made (CLUSTER=slurmcluster: only that one)
 	.venv/bin/penstock demo down $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CONTEXT),--context $(CONTEXT))
 
+# Pages of this repository and installed packages are all it reads: no network.
+docs: venv ## the site of all pages, in site/ (warnings are errors)
+	$(PY) -m sphinx -q -W --keep-going -c docs/site -d site/.cache -b html . site
+	@echo "open site/docs/index.html"
+
 bench: venv ## the figures beside their limits (FULL=1: up to 5000 workers)
 	$(PY) -m bench $(if $(FULL),--full)
 
@@ -99,4 +104,4 @@ lock: venv ## resolve requirements/ again from pyproject.toml
 	scripts/lock
 
 clean:
-	rm -rf .venv __pycache__ .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv site __pycache__ .pytest_cache .ruff_cache .hypothesis

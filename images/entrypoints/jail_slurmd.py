@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import jail
@@ -23,6 +24,10 @@ SPOOL = Path("/var/spool/slurmd")
 JOB_MOUNTS = Path("/run/penstock/job-mounts")
 """Where chroot.so finds which mounts to make for each job, in the form of its job_mounts.h."""
 JOB_MOUNTS_VARIABLE = "PENSTOCK_JOB_MOUNTS"
+METADATA = Path("/run/soperator/node_metadata.env")
+"""Where checks read the node's memory; slurmd does not hand its own environment on to them."""
+REAL_MEMORY = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
+MIB = 1 << 20
 
 
 def program(arguments: list[str]) -> Program:
@@ -47,6 +52,15 @@ def write_job_mounts(path: Path, text: str) -> None:
         path.chmod(0o644)
 
 
+def write_metadata(path: Path, environ: Mapping[str, str]) -> None:
+    """Write the memory of the node, as the variables of either shape have it."""
+    memory = slurmd.number(environ, REAL_MEMORY)
+    memory = memory or slurmd.number(environ, "SLURM_REAL_MEMORY") * MIB
+    if memory:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.write_text(f"{REAL_MEMORY}={memory}\n", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
     """Complete the jail and run the daemons; return the container's exit status."""
     for folder in (Path("/run/slurm"), SPOOL):
@@ -61,6 +75,7 @@ def main(arguments: list[str]) -> int:
     else:
         jail.use_own_root()
     write_job_mounts(JOB_MOUNTS, os.environ.get(JOB_MOUNTS_VARIABLE, ""))
+    write_metadata(METADATA, os.environ)
     jail.prepare_auth()
     jail.wait_for_configuration()
     if not jail.has_jail():

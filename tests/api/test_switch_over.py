@@ -1,7 +1,7 @@
 """A cluster that slurm-operator's chart and operator made is taken over: nothing is restarted.
 
 Covers S035, S008 and F31 as far as a simulated machine goes; D37, D38. The way there and back is
-that of docs/switching.md.
+that of docs/platform/switch-from-slurm-operator.md.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ def test_two_renderings_are_the_same_bytes() -> None:
 
 
 def test_the_examples_of_the_page_render() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "helm-slurmcluster.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/platform/install.md").read_text()
     cluster, workers = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
     assert "SlurmCluster correct-cpu-cluster" in render(cluster, chart="slurm-cluster")
     assert {"NodeSet small", "NodeSet gpu"} <= chart(workers).keys()

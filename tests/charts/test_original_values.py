@@ -24,10 +24,10 @@ from support.value_keys import STATES, ValueKey, everything, keys
 pytestmark = pytest.mark.timeout(1800)
 
 PAGES = {
-    "slurm-cluster": "helm-slurmcluster.md",
-    "nodesets": "helm-slurmcluster.md",
-    "soperator": "helm-soperator.md",
-    "soperator-crds": "helm-soperator.md",
+    "slurm-cluster": "slurm-cluster and nodesets",
+    "nodesets": "slurm-cluster and nodesets",
+    "soperator": "soperator and soperator-crds",
+    "soperator-crds": "soperator and soperator-crds",
 }
 LEAST = {"slurm-cluster": 409, "nodesets": 134, "soperator": 64, "soperator-crds": 1}
 """Keys of the values.yaml of 5.0.0 and of 1.23.3, each at least once."""

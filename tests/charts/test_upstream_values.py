@@ -17,15 +17,16 @@ import yaml
 
 from penstock.api.kubernetes.meta import Json
 from penstock.local.errors import LocalError
-from support.charts import FIXTURES, MONITORS, put, render
+from support.charts import FIXTURES, MONITORS, put, render, without_effect
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
 pytestmark = pytest.mark.timeout(1800)
 
 DOCS = Path(__file__).parents[2] / "docs"
-CHARTS = {"slurm": "helm.md", "slurm-operator": "helm.md", "soperator": "helm-soperator.md"}
-"""The page of each chart."""
-HEADING = "## Values without effect\n"
+SLINKY, NEBIUS = "slurm and slurm-operator", "soperator and soperator-crds"
+CHARTS = {"slurm": SLINKY, "slurm-operator": SLINKY, "soperator": NEBIUS}
+"""The section of each chart in the page."""
+PAGE = DOCS / "platform/values-without-effect.md"
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,17 @@ def steps(path: str) -> list[str]:
 
 
 @lru_cache
-def section(page: str) -> str:
-    """The part of a page about values without effect."""
-    return (DOCS / page).read_text().partition(HEADING)[2].partition("\n## ")[0]
+def section(charts: str) -> str:
+    """The part of the page about these charts."""
+    return PAGE.read_text().partition(f"## Charts {charts}\n")[2].partition("\n## ")[0]
 
 
 @lru_cache
-def listed(page: str) -> frozenset[str]:
-    """What the page says to have no effect: the list, and rows of its tables that begin so."""
-    own = re.findall(r"^\| (`.*?) \|", section(page), re.MULTILINE)
-    whole = (DOCS / page).read_text()
-    rows = re.findall(r"^\| (`[^|]+`) \|[^|]*\| Without effect", whole, re.MULTILINE)
-    return frozenset(name for row in (*own, *rows) for name in re.findall(r"`([^`]+)`", row))
+def listed(charts: str) -> frozenset[str]:
+    """What the page lists as without effect, and what the schemas describe so."""
+    rows = re.findall(r"^\| (`.*?) \|", section(charts), re.MULTILINE)
+    found = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    return frozenset(found.union(*map(without_effect, charts.split(" and "))))
 
 
 def is_listed(chart: str, key: Key) -> bool:

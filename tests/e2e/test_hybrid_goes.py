@@ -182,7 +182,7 @@ def test_an_operator_that_starts_after_the_controller_is_gone_asks_all_the_same(
 def test_a_namespace_that_is_deleted_goes_and_its_job_is_reported_by_slurmctld(
     left: Left,
 ) -> None:
-    """Kubernetes deletes the pods of a namespace itself and asks nobody: docs/hybrid.md says so."""
+    """Kubernetes deletes the pods of a namespace itself and asks nobody (docs/admin/hybrid.md)."""
     number, space = left.busy(), left.cluster.namespace
     left.cluster.site.kubectl("delete", "namespace", space, "--wait=false")
     eventually(
@@ -195,7 +195,7 @@ def test_a_namespace_that_is_deleted_goes_and_its_job_is_reported_by_slurmctld(
 
 
 def test_nodesets_that_are_deleted_before_the_namespace_lose_no_job(left: Left) -> None:
-    """The way that docs/hybrid.md gives."""
+    """The way that docs/admin/hybrid.md gives."""
     number, space = left.busy(), left.cluster.namespace
     delete(left.cluster, "nodesets")
     stays(left, number)

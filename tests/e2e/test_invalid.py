@@ -1,6 +1,6 @@
 """What a user sees of each mistake, and that putting it right is enough.
 
-The table in docs/troubleshooting.md holds these very words. `PENSTOCK_WRITE_DOCS=1` writes it anew;
+The table in docs/platform/mistakes.md holds these very words. `PENSTOCK_WRITE_DOCS=1` writes it;
 otherwise the test compares what does not change from one machine to the next.
 """
 
@@ -23,7 +23,7 @@ from e2e_kit.api import Json, condition, ready, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
 
-PAGE = Path(__file__).parents[2] / "docs/troubleshooting.md"
+PAGE = Path(__file__).parents[2] / "docs/platform/mistakes.md"
 BEGIN, END = "<!-- table: written by tests/e2e/test_invalid.py -->\n", "<!-- end of table -->\n"
 HEAD = "| What you did | What you see | What to do |\n| --- | --- | --- |\n"
 SECONDS = 120.0
@@ -106,7 +106,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
             "A Controller whose `slurmKeyRef` has no `key`",
             manifests.of("Controller", "slurm", slurmKeyRef={"name": "keys"}),
             "spec.slurmKeyRef.key: Required value",
-            "Say which key of the Secret, such as `slurm.key`.",
+            "Name the key of the Secret, such as `slurm.key`.",
         ),
         (
             "A Controller with a misspelt field",
@@ -235,7 +235,7 @@ def test_slurmctlds_words_are_reported_when_it_rejects_its_first_configuration(
     found = stalled(cluster, "Controller", "PodsFailing", "BogusKey")
     assert "container slurmctld" in found
     page.add(
-        "A Controller with a line in `extraConf` that slurmctld refuses, at its first start",
+        "A Controller with a line in `extraConf` that slurmctld rejects, at its first start",
         f"PodsFailing: {found}",
         "Correct `spec.extraConf`: slurmctld starts again at once.",
     )

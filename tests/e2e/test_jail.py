@@ -1,6 +1,6 @@
 """The images of a jail on a real kubelet, by hand-written manifests: no operator.
 
-docs/jail.md has what users may rely on.
+docs/admin/jail.md has what users may rely on.
 """
 
 import json

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from docs_kit.blocks import blocks_of
+from docs_kit.run import run_blocks
+from docs_kit.shells import on_cluster
 from e2e_kit.api import Json, ready, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.cut import cut
@@ -132,6 +135,29 @@ def test_each_label_query_gives_exactly_the_workers(cluster: Cluster, selector: 
 def test_the_partition_has_the_nodes(cluster: Cluster) -> None:
     assert cluster.run("sinfo", "-p", "compute", "-h", "-o", "%D").strip() == "2"
     assert cluster.kubectl("get", "nodeset").split()[0] == "NAME"
+
+
+PAGES = blocks_of("quickstart")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_of_a_page_print_what_it_shows(page: str, cluster: Cluster, ssh: Ssh) -> None:
+    run_blocks(PAGES[page], on_cluster(cluster.site.node.env, ssh.command))
+
+
+def test_the_example_of_partitions_adds_a_worker_and_two_partitions(
+    site: Site, cluster: Cluster, ssh: Ssh
+) -> None:
+    objects = install.documents("examples/partitions.yaml")
+    site.apply(*objects)
+    cluster.until_idle(*WORKERS, "large-0")
+    for partition in ("long", "urgent"):
+        cluster.kubectl("wait", "--for=condition=Ready", f"partition/{partition}", "--timeout=60s")
+    assert cluster.run("sinfo", "-h", "-p", "long", "-o", "%D %l").split() == ["3", "14-00:00:00"]
+    assert ssh("srun --quiet -p urgent --constraint=large hostname").strip() == "large-0"
+    for one in reversed(objects):
+        cluster.kubectl("delete", one["kind"], one["metadata"]["name"], "--timeout=120s")
+    cluster.until_idle(*WORKERS)
 
 
 def test_nothing_was_restarted(cluster: Cluster) -> None:

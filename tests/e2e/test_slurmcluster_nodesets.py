@@ -16,6 +16,7 @@ import yaml
 
 from e2e_kit import mariadb
 from e2e_kit.api import Json, condition, ready, restarts
+from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
@@ -539,6 +540,30 @@ def test_accounts_and_a_qos_act_at_once_and_reports_answer(cluster: SlurmCluster
     records.recorded(second)
     assert "physics" in records.in_jail(f"sacct -X -n -P -j {second} -o Account")
     assert "Cluster Utilization" in records.in_jail("sreport cluster utilization")
+
+
+def test_metrics_of_jobs_are_those_of_sacct_where_slurmdbd_is_asked(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """S114: `jobSource` accounting."""
+    exporter = Exporter(site, cluster)
+    exporter.enable(jobSource="accounting", accountingJobsLookback="1d")
+    sacct = "sacct -X -n -P -a -S now-1days -o JobIDRaw,State,Partition,User"
+
+    def rows() -> set[tuple[str, ...]]:
+        found = exporter.series().get("slurm_job_info", [])
+        names = ("job_id", "job_state", "slurm_partition", "user_name")
+        return {tuple(one[name] for name in names) for one, _ in found}
+
+    records = ClusterRecords(cluster, "cpu-login-0", IMAGES)
+    records.recorded(records.submit("true"))
+    lines = [line.split("|") for line in records.in_jail(sacct).splitlines()]
+    # sacct names who cancelled a job.
+    theirs = {(id_, state.split()[0], *rest) for id_, state, *rest in lines}
+    eventually("they are the same", lambda: rows() == theirs, 30)
+    sets = {one["nodeset_name"] for one, _ in exporter.series()["slurm_node_job"]}
+    assert "large" in sets
+    exporter.declare(enabled=False)
 
 
 def test_accounts_and_queue_stay_while_all_workers_are_away(cluster: SlurmClusterSite) -> None:

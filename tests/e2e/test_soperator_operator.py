@@ -186,6 +186,15 @@ def test_two_charts_and_a_pvc_are_an_available_cluster(
     assert len(slurmcluster.run("login-0", "sshd", srun("-N2")).split()) == 2
 
 
+def test_the_checks_of_the_chart_run_before_a_job(slurmcluster: SlurmClusterSite) -> None:
+    """S112: by the ConfigMap of the chart, which hides the scripts of the image."""
+    assert slurmcluster.run("login-0", "sshd", srun("-w", "worker-0")).split() == ["worker-0"]
+    outputs = "/mnt/jail/opt/soperator-outputs/local/slurm_scripts"
+    found = slurmcluster.run("login-0", "sshd", f"cat {outputs}/worker-0.check_runner.prolog.out")
+    assert "job_tmpfs_recreate passed" in found
+    assert "boot_disk_full" not in found
+
+
 def srun(*options: str) -> str:
     return f"chroot /mnt/jail srun {' '.join(options)} hostname"
 

@@ -205,3 +205,11 @@ def _item(node: Json, whole: Json, word: str) -> Any:
         for name in required
     }
     return made or {"name": word}
+
+
+def without_effect(chart: str) -> set[str]:
+    """The values that a chart's schema describes as without effect."""
+    if not (CHARTS / chart / "values.schema.json").exists():
+        return set()
+    whole = schema(chart)
+    return {str(one) for one in leaves(whole, whole) if one.description.startswith("Without eff")}

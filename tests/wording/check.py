@@ -12,7 +12,11 @@ from wording.sources import Piece, read_page, read_python
 from wording.terms import instead_of, words_in_name, words_in_prose
 
 FOLDERS = ("src/penstock", "bench", "images", "tests")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md")
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SCOPE.md"),
+    *("docs/architecture.md", "docs/first-cluster.md", "docs/index.md"),
+)
+"""Pages beside those in the folders of docs. Rows of tests are the words of compatibility.md."""
 LONGEST = 30
 """Words in one sentence of a message."""
 
@@ -84,9 +88,17 @@ def find_all(root: Path) -> tuple[Offence, ...]:
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*.py")):
             found += find_in_python(file.relative_to(root).as_posix(), file.read_text())
-    for page in PAGES:
+    for page in (*PAGES, *_docs(root)):
         found += find_in_page(page, (root / page).read_text())
     return tuple(found)
+
+
+def _docs(root: Path) -> Iterator[str]:
+    """Yield the pages in the folders of docs. The reference has the words of schemas and code."""
+    for file in sorted((root / "docs").glob("*/**/*.md")):
+        page = file.relative_to(root).as_posix()
+        if not page.startswith("docs/reference/"):
+            yield page
 
 
 def folder_of(path: str) -> str:

@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 
 async def rekey(world: World, number: int, which: int) -> None:
-    """Another slurm.key is put into its Secret, as docs/keys.md has it, while all pods run.
+    """Another slurm.key is put into its Secret, as docs/admin/keys.md has it, while all pods run.
 
     What starts before the operator has seen the change reads the new key alone: a worker that does
     is not believed before slurmctld signs with it, and the change may wait for that worker.

@@ -1,7 +1,7 @@
 """The promise that no daemon is restarted for nothing.
 
 StatefulSets and Deployments make their pods anew when their template changes, so each change of a
-template must have a cause. What may restart whom: docs/keys.md and docs/accounting.md.
+template must have a cause. What may restart whom: docs/admin/keys.md and docs/admin/accounting.md.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ CAUSES = {
 CONTROLLER, NODESETS, ACCOUNTING = "a Controller", "a NodeSet", "an Accounting"
 LOGIN_TO_DATABASE = "the password of the database"
 SLURM_CLUSTER = "a SlurmCluster, or one of its NodeSets"
+CAUSES["exporter"] = (SLURM_CLUSTER,)
 OF_THE_LEFT = {
     "slurmctld": (CONTROLLER, NODESETS, RECORDS),
     "slurmdbd": (ACCOUNTING, LOGIN_TO_DATABASE),

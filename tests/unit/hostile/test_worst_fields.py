@@ -82,7 +82,7 @@ def declared(schema: Json, value: Any, path: Path, new: Any) -> Any:
         return new
     step, rest = path[0], path[1:]
     if step == ITEM:
-        items = list(cast("list[Any]", value)) if isinstance(value, list) else []
+        items = [*cast("list[Any]", value)] if isinstance(value, list) else []
         first = items[0] if items else None
         return [declared(schema["items"], first, rest, new), *items[1:]]
     fields: Json = {**least(schema), **(value if isinstance(value, dict) else {})}

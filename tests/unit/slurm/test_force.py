@@ -11,7 +11,7 @@ from penstock.slurm.conf.apply_method import Force, Plan, needs
 from penstock.slurm.conf.apply_method_table import TABLE, page, table
 from penstock.slurm.versions import V24_11, V25_11, V26_05, Version
 
-PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "admin" / "configuration-keys.md"
 BEGIN, END = (
     "<!-- table: written by tests/unit/slurm/test_force.py -->\n",
     "<!-- end of table -->\n",

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from wording.check import (
+    PAGES,
     compare,
     count_by_folder,
+    find_all,
     find_in_page,
     find_in_python,
     folder_of,
@@ -211,3 +213,11 @@ def test_the_program_lists_offences_of_a_folder() -> None:
         check=True,
     )
     assert run.stdout == ""
+
+
+def test_pages_of_all_folders_are_read_but_those_generated_from_code(tmp_path: Path) -> None:
+    for page in (*PAGES, "docs/user/a.md", "docs/reference/b.md", "docs/compatibility.md"):
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / page).write_text("It is told.\n")
+    found = {offence.path for offence in find_all(tmp_path)}
+    assert found == {*PAGES, "docs/user/a.md"}

@@ -93,10 +93,6 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
     if exporter.enabled:
         path = f"{_NODES}.exporter.k8sNodeFilterName"
         yield from _filter(path, exporter.k8s_node_filter_name, _filter_names(spec))
-        if exporter.exporter_container is None:
-            yield Problem(
-                f"{_NODES}.exporter.exporterContainer", f"{ABSENT} while the exporter is enabled"
-            )
     login = spec.slurm_nodes.login
     port = login.sshd_service_node_port
     if (

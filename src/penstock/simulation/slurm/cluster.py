@@ -329,7 +329,7 @@ class SimulatedSlurm:
         """Slurmctld reads its file, and the operator is not the cause: some jobs are lost.
 
         These are jobs of partitions that requests made and whose file is still on its way. A
-        partition that its folder had once keeps its jobs. Source: docs/partitions.md.
+        partition that its folder had once keeps its jobs. Source: docs/admin/partitions.md.
         """
         for job in self.ctld.jobs.values():
             named = self.ctld.partitions.keys() & set(job.partition.split(","))

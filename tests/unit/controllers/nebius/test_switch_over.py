@@ -287,7 +287,7 @@ def test_slurmctld_of_5_0_stays_while_its_nodes_are_lines_of_slurm_conf() -> Non
 
 
 def released(lab: Taken) -> None:
-    """The commands of docs/switching.md before soperator starts again."""
+    """The commands of docs/platform/switch-from-soperator.md before soperator starts again."""
     for one in lab.workers:
         meta = one["metadata"]
         notes: Json = meta["annotations"]

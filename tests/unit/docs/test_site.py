@@ -1,0 +1,60 @@
+"""The site is built from all pages without a warning, and each page is in its navigation."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from docs_kit.blocks import ROOT, pages
+from docs_kit.links import is_complete
+
+complete = pytest.mark.skipif(not is_complete(ROOT), reason="a part of the pages is to come")
+CONF = ROOT / "docs/site/conf.py"
+
+
+@pytest.fixture(scope="module")
+def conf() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_conf", CONF)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_navigation_is_read_from_the_index(conf: ModuleType) -> None:
+    index = "# Q\n| a | [x](x.md) |\n## Part\n| b | [y](p/y.md) |\n| c | [z](../z.md) |\ntext\n"
+    found = conf.navigation(index)
+    assert found.split("```")[1].splitlines()[1:] == [":hidden:", ":caption: Begin here", "x"]
+    assert found.split("```")[3].splitlines()[3:] == ["p/y", "../z"]
+
+
+@complete
+def test_every_page_is_in_the_index_or_in_the_list_of_its_folder() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    for page in pages():
+        name = page.removeprefix("docs/")
+        listed = f"({name})" in index or f"(../{name})" in index
+        generated = name.startswith(("reference/", "runbooks/"))
+        assert listed or generated or name == "index.md", f"{page} is not in docs/index.md"
+
+
+@complete
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Links, anchors and code blocks of all pages; no network is there to use."""
+    command = ["-m", "sphinx", "-q", "-c", "docs/site", "-d", str(tmp_path / "tree"), "-b", "html"]
+    run = subprocess.run(
+        [sys.executable, *command, ".", str(tmp_path / "html")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (tmp_path / "html/searchindex.js").stat().st_size > 100_000
+    assert "data-theme" in (tmp_path / "html/docs/index.html").read_text()
