@@ -13,6 +13,7 @@ import sys
 
 from bench import decide, machine, ranges, recover, start
 from bench.config import effect
+from bench.exporter import run as exporter
 from bench.figures import Result
 from bench.fleet import growth, scale, sizes, update
 from bench.fleet.modes import run as modes
@@ -26,6 +27,7 @@ from penstock.local.node import Node
 BENCHES: tuple[Bench, ...] = (
     start.BENCH,
     slurmcluster.BENCH,
+    exporter.BENCH,
     recover.BENCH,
     effect.BENCH,
     effect.MANY_BENCH,

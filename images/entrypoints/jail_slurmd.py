@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import jail
 import jail_mounts
 import jail_sshd
 import slurmd
+import static_nodes
 from journal import FOLDER
 from options import words
 from supervise import Program, always, say, supervise
@@ -22,11 +24,19 @@ SPOOL = Path("/var/spool/slurmd")
 JOB_MOUNTS = Path("/run/penstock/job-mounts")
 """Where chroot.so finds which mounts to make for each job, in the form of its job_mounts.h."""
 JOB_MOUNTS_VARIABLE = "PENSTOCK_JOB_MOUNTS"
+METADATA = Path("/run/soperator/node_metadata.env")
+"""Where checks read the node's memory; slurmd does not hand its own environment on to them."""
+REAL_MEMORY = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
+MIB = 1 << 20
 
 
 def program(arguments: list[str]) -> Program:
     """Return slurmd for the supervisor, which is PID 1: slurmd leaves processes to reap."""
     options = words("SLURMD_OPTIONS", arguments)
+    name = static_nodes.node_name(options)
+    if "-Z" in options and name and static_nodes.is_static(name):
+        say(f"slurm.conf names the node {name}: slurmd starts as that node")
+        options = static_nodes.static_options(options)
     limited = any(slurmd.number(os.environ, name) for name in ("POD_CPUS", "POD_MEMORY"))
     found = slurmd.reserved(slurmd.hardware() if limited else {}, os.environ)
     argv = [slurmd.SLURMD, "--systemd", *slurmd.with_conf(options, found)]
@@ -40,6 +50,15 @@ def write_job_mounts(path: Path, text: str) -> None:
     if text:
         path.write_text(text, encoding="utf-8")
         path.chmod(0o644)
+
+
+def write_metadata(path: Path, environ: Mapping[str, str]) -> None:
+    """Write the memory of the node, as the variables of either shape have it."""
+    memory = slurmd.number(environ, REAL_MEMORY)
+    memory = memory or slurmd.number(environ, "SLURM_REAL_MEMORY") * MIB
+    if memory:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.write_text(f"{REAL_MEMORY}={memory}\n", encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:
@@ -56,6 +75,7 @@ def main(arguments: list[str]) -> int:
     else:
         jail.use_own_root()
     write_job_mounts(JOB_MOUNTS, os.environ.get(JOB_MOUNTS_VARIABLE, ""))
+    write_metadata(METADATA, os.environ)
     jail.prepare_auth()
     jail.wait_for_configuration()
     if not jail.has_jail():

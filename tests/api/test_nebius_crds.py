@@ -335,6 +335,7 @@ def write(kubectl: Kubectl, name: str) -> dict[str, Any]:
     ],
 )
 def test_an_object_is_shown_with_its_columns(kubectl: Kubectl, name: str, columns: dict[str, str]):
+    """S135."""
     manifest = write(kubectl, name)
     meta = manifest["metadata"]
     full = f"{manifest['kind'].lower()}.slurm.nebius.ai"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -26,6 +28,7 @@ SHAPES = {"seed": "written-slurmcluster-1.23.yaml", "today": "written-slurmclust
 """Objects of the original charts by the values that make them."""
 WRONG = sorted((VALUES / "wrong").glob("*.yaml"))
 TRUE = "true\n"
+CHECKS = Path(__file__).parents[2] / "images/checks"
 
 
 def values(name: str) -> Json:
@@ -79,7 +82,6 @@ def test_defaults_make_a_cluster_that_fits_any_kubernetes() -> None:
     assert not any("affinity" in one or "nodeSelector" in one for one in spec["k8sNodeFilters"])
     spool = spec["slurmNodes"]["controller"]["volumes"]["spool"]["volumeClaimTemplateSpec"]
     assert "storageClassName" not in spool
-    assert "slurm-scripts" not in {one["name"] for one in spec["volumeSources"]}
 
 
 @pytest.mark.parametrize(
@@ -174,16 +176,15 @@ def test_the_jails_image_may_be_given_in_parts(images: Json, more: Json, wanted:
     assert cluster(given)["spec"]["populateJail"]["image"] == wanted
 
 
-def test_scripts_count_only_where_their_text_was_brought() -> None:
-    """A prolog that is not there would drain every node."""
+def test_scripts_count_only_where_they_have_a_text() -> None:
+    """A task prolog that is absent would fail every step."""
     given = values("today")
     bare: Json = cluster(put(given, ["slurmScripts"], {}))["spec"]
-    assert {"prolog", "taskProlog", "epilog"}.isdisjoint(bare["slurmConfig"])
-    assert "healthCheckConfig" not in bare
-    assert (
-        "customMounts" not in bare["slurmNodes"]["login"]["volumes"]
-        or not bare["slurmNodes"]["login"]["volumes"]["customMounts"]
-    )
+    assert "taskProlog" not in bare["slurmConfig"]
+    assert bare["slurmConfig"]["prolog"] == "/opt/slurm_scripts/prolog.sh"
+    assert bare["healthCheckConfig"]["healthCheckProgram"] == "/opt/slurm_scripts/hc_program.sh"
+    mounts = bare["slurmNodes"]["login"]["volumes"]["customMounts"]
+    assert [one["name"] for one in mounts] == ["slurm-scripts", "slurm-scripts-jail"]
     own = put(given, ["slurmConfig"], {"prolog": "/own/prolog", "epilog": None})
     assert cluster(put(own, ["slurmScripts"], {}))["spec"]["slurmConfig"]["prolog"] == "/own/prolog"
     check: Json = {"customContent": TRUE, "customConfig": {"name": "disk"}}
@@ -192,11 +193,43 @@ def test_scripts_count_only_where_their_text_was_brought() -> None:
         "builtIn": {"disk.sh": check},
         "extra": {"x.sh": {"content": TRUE, "config": '{"name": "x"}'}},
     }
-    found = chart(put(given, ["slurmScripts"], scripts))["ConfigMap soperator-slurm-scripts"][
-        "data"
-    ]
-    assert set(found) == {"prolog.sh", "disk.sh", "x.sh", "checks.json"}
-    assert yaml.safe_load(found["checks.json"]) == [{"name": "disk"}, {"name": "x"}]
+    found = shipped(put(given, ["slurmScripts"], scripts))
+    assert found["prolog.sh"] == TRUE
+    assert set(found) - set(shipped(put(given, ["slurmScripts"], {}))) == {"disk.sh", "x.sh"}
+    names = [one["name"] for one in json.loads(found["checks.json"])]
+    assert names.index("disk") < names.index("drop_page_cache")
+    assert names[-1] == "x"
+
+
+def shipped(given: Json | None = None) -> dict[str, str]:
+    """The scripts by name."""
+    maps = (one for one in chart(given).values() if one["kind"] == "ConfigMap")
+    return next(one["data"] for one in maps if "checks.json" in one["data"])
+
+
+def test_the_shipped_checks_are_those_of_the_image() -> None:
+    """S112, S116: a worker without the ConfigMap runs the same."""
+    found = shipped()
+    assert json.loads(found["checks.json"]) == json.loads((CHECKS / "checks.json").read_text())
+    texts = {path.name: path.read_text() for path in (CHECKS / "scripts").iterdir()}
+    assert "nvme_raid_health.sh" not in found
+    del found["checks.json"], texts["nvme_raid_health.sh"]
+    assert found == texts
+
+
+def test_a_shipped_check_is_switched_or_replaced_by_its_name() -> None:
+    own: Json = {
+        "boot_disk_full.sh": {"enabled": False},
+        "nvme_raid_health.sh": {"enabled": True},
+        "drop_page_cache.sh": {"customContent": TRUE},
+        "drop_posix_shmem.sh": {"customConfig": {"name": "mine"}},
+    }
+    found = shipped({"slurmScripts": {"builtIn": own}})
+    names = [one["name"] for one in json.loads(found["checks.json"])]
+    assert "boot_disk_full.sh" not in found
+    assert {"boot_disk_full", "drop_posix_shmem"}.isdisjoint(names)
+    assert {"nvme_raid_health", "drop_page_cache", "mine"} <= set(names)
+    assert found["drop_page_cache.sh"] == TRUE
 
 
 def test_volumes_that_the_chart_makes_stay_when_the_release_goes() -> None:
@@ -269,11 +302,12 @@ def test_notes_list_values_without_effect(tmp_path: Any) -> None:
     given["clusterType"] = "gpu"
     given["slurmNodes"]["exporter"] = {"munge": {"port": 1}}
     given["slurmScripts"] = {"builtIn": {"disk.sh": {"enabled": True}}}
+    given["slurmConfig"] = {"taskProlog": "/opt/slurm_scripts/task_prolog.sh"}
     text = notes(copied, given, "ml")
     for words in (
         "clusterType: is of",
         "exporter.munge: is not read",
-        "no prolog.sh",
+        "no task_prolog.sh",
         "builtIn.disk.sh: has no",
     ):
         assert words in text

@@ -19,6 +19,7 @@ from e2e_kit.api import Json, ready
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
+from penstock.local.errors import LocalError
 from penstock.local.images import build_jail
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
@@ -268,9 +269,9 @@ def test_memory_volumes_are_limited_and_counted_against_the_pod(cluster: SlurmCl
 
 
 def test_the_spool_has_state_and_scripts_over_a_restart_of_the_container(
-    cluster: SlurmClusterSite,
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
 ) -> None:
-    """S103."""
+    """S103, S123."""
     script = "until test -e /root/over; do sleep 0.2; done"
     wrap = f"sbatch --parsable {SMALL} -w worker-0 -o /dev/null --wrap '{script}'"
     number = cluster.session(wrap)
@@ -280,9 +281,11 @@ def test_the_spool_has_state_and_scripts_over_a_restart_of_the_container(
     assert script in job(cluster, "worker-0", f"cat {path}")
     cluster.run("worker-0", "slurmd", "echo kept >/var/spool/slurmd/mine")
     listed = cluster.run("worker-0", "slurmd", "ls -i /var/spool/slurmd").split()
+    began = time.monotonic()
     os.kill(pid_in_pod(cluster.uid("worker-0"), "jail_slurmd.py"), signal.SIGKILL)
     eventually("it is started again", lambda: starts(cluster, "worker-0") == 1, 60)
     eventually("it is there", lambda: "kept" in _spool(cluster, "cat /var/spool/slurmd/mine"), 60)
+    figure(f"a worker's killed container is back after {time.monotonic() - began:.1f} s")
     again = cluster.run("worker-0", "slurmd", "ls -i /var/spool/slurmd").split()
     assert "cred_state" in again
     assert listed[listed.index("mine") - 1] == again[again.index("mine") - 1]
@@ -450,11 +453,12 @@ def test_what_scontrol_changes_is_reported_in_time_and_reverted_as_chosen(
 
 
 def test_five_workers_leave_nothing_of_three_and_a_busy_one_is_drained_first(
-    cluster: SlurmClusterSite, figure: Callable[[str], None]
+    cluster: SlurmClusterSite, site: Site, figure: Callable[[str], None]
 ) -> None:
     """S119, S120, S166, D66: idle workers go first, and a busy one once its job ended.
 
-    A restart of slurmctld keeps it so.
+    Meanwhile nobody evicts the busy ones, as `kubectl drain` would. A restart of slurmctld keeps
+    the nodes so.
     """
     cluster.patch({"slurmNodes": {"worker": {"size": 5}}})
     cluster.until_idle(5)
@@ -468,6 +472,8 @@ def test_five_workers_leave_nothing_of_three_and_a_busy_one_is_drained_first(
         state = ("show", "job", job)
         eventually("it runs", lambda one=state: "JobState=RUNNING" in cluster.scontrol(*one), 60)
     busy = {name: cluster.uid(name) for name in jobs}
+    for name in busy:
+        eventually("it is not evicted", lambda name=name: is_protected(cluster, site, name), 30)
     cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
     eventually("the busy ones are left", lambda: cluster.nodes().keys() == jobs.keys(), 120)
     goes = eventually("one is drained", lambda: draining(cluster), 60)
@@ -529,6 +535,19 @@ def test_each_object_of_the_operator_comes_back_when_it_is_deleted(
     ask = "chroot /mnt/jail scontrol ping | grep -c UP || true"
     eventually("slurmctld is found", lambda: cluster.run("login-0", "sshd", ask).strip() == "1", 60)
     cluster.run("login-0", "sshd", "timeout 120 chroot /mnt/jail srun -v -N2 hostname")
+
+
+def is_protected(cluster: SlurmClusterSite, site: Site, pod: str) -> bool:
+    """Whether Kubernetes rejects the eviction of a pod, which is only tried."""
+    eviction: Json = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    eviction["deleteOptions"] = {"dryRun": ["All"]}
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/eviction"
+    words = ("create", "--raw", path, "-f", "-")
+    try:
+        site.kubectl(*words, stdin=json.dumps(eviction))
+    except LocalError as error:
+        return "disruption budget" in str(error)
+    return False
 
 
 def draining(cluster: SlurmClusterSite) -> str:

@@ -1,17 +1,21 @@
-"""`workerFeatures` of a SlurmCluster with workers of its own, and a partition by them."""
+"""A SlurmCluster with workers of its own: `workerFeatures`, its exporter, and quick checks."""
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Generator
+import shlex
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
+from penstock.local.errors import LocalError
 from penstock.local.images import build_jail
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
@@ -23,13 +27,56 @@ PARTITIONS = {
         "PartitionName=fast Nodes=fastset",
     ],
 }
+SCRIPTS = "/opt/slurm_scripts"
+OUTPUTS = "/mnt/jail/opt/soperator-outputs/local/slurm_scripts"
+WORKERS = ("worker-0", "worker-1")
+EVERY_S = 3
+"""HealthCheckInterval."""
+CHECKED_S = 60.0
+"""Within which a health check has run, whatever else runs beside it."""
+DISK, DEVICES = "/mnt/small", "/run/devices"
+CHECKED = {
+    "slurmConfig": {"prolog": f"{SCRIPTS}/prolog.sh", "epilog": f"{SCRIPTS}/epilog.sh"},
+    "healthCheckConfig": {
+        "healthCheckInterval": EVERY_S,
+        "healthCheckProgram": f"{SCRIPTS}/hc_program.sh",
+        "healthCheckNodeState": [{"state": "ANY"}],
+    },
+}
+SMALL = {"name": "small", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}}
+BOOT_DISK = {
+    "name": "boot_disk_full",
+    "command": f"BOOT_DISK={DISK} ./boot_disk_full.sh",
+    "contexts": ["hc_program"],
+    "on_fail": "drain",
+    "on_ok": "undrain",
+    "reason_base": "[user_problem] $name",
+}
+COUNT = {
+    "name": "device_count",
+    "command": f'n=$(cat {DEVICES}); [ "$n" = 8 ] || {{ echo "$n of 8 devices" >&3; false; }}',
+    "contexts": ["hc_program"],
+    "on_fail": "drain",
+    "on_ok": "undrain",
+}
+CHECKS = [BOOT_DISK, COUNT]
+IN_PROLOG = [
+    {**COUNT, "contexts": ["prolog"]},
+    {**COUNT, "on_fail": "none", "node_states": ["drain"]},
+]
+FULL = f"[user_problem] boot_disk_full: 88 % of {DISK} is used, at most 80 % may be"
+MISSING = "[node_problem] device_count: 7 of 8 devices"
 
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
     images = give_all(site.node, build_jail().values())
     documents = list(yaml.safe_load_all(EXAMPLE.read_text()))
-    documents[-1]["spec"] |= {"workerFeatures": FEATURES, "partitionConfiguration": PARTITIONS}
+    spec = documents[-1]["spec"]
+    spec |= {"workerFeatures": FEATURES, "partitionConfiguration": PARTITIONS, **CHECKED}
+    spec["volumeSources"].append(SMALL)
+    mount = {"name": "small", "mountPath": DISK, "volumeSourceName": "small"}
+    spec["slurmNodes"]["worker"]["volumes"]["customMounts"] = [mount]
     text = yaml.safe_dump_all(documents)
     made = SlurmClusterSite(site, f"features-{secrets.token_hex(2)}", text, images)
     try:
@@ -69,3 +116,271 @@ def test_a_feature_of_other_workers_reaches_them_and_the_partition(
         return cluster.scontrol("show", "partition", "fast", "-o")
 
     eventually("both are in it", lambda: "TotalNodes=2 " in partition(), 60)
+
+
+def test_the_exporter_comes_and_goes_and_the_cluster_runs_without_it(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """S092, S114: of the exporter."""
+    exporter = Exporter(site, cluster)
+    assert exporter.objects() == []
+    exporter.enable()
+    assert exporter.running().startswith("slurm-exporter-")
+    comm = cluster.kubectl(
+        *("exec", exporter.running(), "--", "python3", "-c"),
+        "print(open('/proc/1/cmdline').read().replace(chr(0), ' '))",
+    )
+    assert "/usr/bin/soperator-exporter" in comm
+    assert "configmap/correct-cpu-cluster-slurm-exporter-state" in exporter.objects()
+    assert "Exporter" not in cluster.condition("Served")
+    exporter.declare(enabled=False)
+    eventually("its objects are gone", lambda: not exporter.objects(), 60)
+    assert cluster.run("login-0", "sshd", "chroot /mnt/jail srun hostname").startswith("worker-")
+
+
+def test_metrics_are_the_numbers_of_sinfo_and_squeue_by_both_sets_of_names(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """S114."""
+    exporter = Exporter(site, cluster)
+    exporter.enable("--vpenso-metrics")
+    submit = "chroot /mnt/jail sbatch --parsable -o /dev/null -J {} {} --wrap 'sleep 600'"
+    running = cluster.run("login-0", "sshd", submit.format("runs", "-n 1")).strip()
+    waiting = cluster.run("login-0", "sshd", submit.format("waits", "-N 2 -H")).strip()
+    state = "State=RUNNING"
+    eventually("it runs", lambda: state in cluster.scontrol("show", "job", running), 60)
+
+    def jobs() -> dict[str, str]:
+        found = exporter.series().get("slurm_job_info", [])
+        return {labels["job_id"]: labels["job_state"] for labels, _ in found}
+
+    eventually("both are there", lambda: jobs().get(running) == "RUNNING", 30)
+    squeue = cluster.run(cluster.slurmctld, "slurmctld", "squeue -h -t all -o '%A %T'")
+    assert jobs() == dict(line.split() for line in squeue.splitlines())
+    found = exporter.series()
+    (holds,) = [one for one, _ in found["slurm_node_job"] if one["job_id"] == running]
+    where = cluster.run(cluster.slurmctld, "slurmctld", f"squeue -h -j {running} -o %N").strip()
+    assert holds["node_name"] == where
+    assert found["slurm_queue_pending"][0][1] == 1
+    assert found["slurm_queue_running"][0][1] == 1
+    assert {one["status"] for one, _ in found["slurm_node_cpu_total"]} >= {"idle"}
+    # CPUs as allocated, idle, other and total.
+    sinfo = cluster.run(cluster.slurmctld, "slurmctld", "sinfo -h -o %C").strip().split("/")
+    names = ("alloc", "idle", "other", "total")
+    assert [found[f"slurm_cpus_{name}"][0][1] for name in names] == list(map(float, sinfo))
+    lines = cluster.run(
+        cluster.slurmctld,
+        "slurmctld",
+        "sinfo -h -N -O NodeHost:30,CPUsState:30,Memory:30,AllocMem:30",
+    )
+    for node, cpus, memory, allocated in map(str.split, lines.splitlines()):
+        by_name = {
+            name: value
+            for name, rows in found.items()
+            for labels, value in rows
+            if labels.get("node_name") == node and len(labels) == 1
+        }
+        alloc, idle, _, total = map(float, cpus.split("/"))
+        assert by_name["slurm_node_cpus_total"] == total
+        assert by_name["slurm_node_cpus_allocated"] == alloc
+        assert by_name["slurm_node_cpus_idle"] == idle
+        assert by_name["slurm_node_memory_total_bytes"] == float(memory) * 2**20
+        assert by_name["slurm_node_memory_allocated_bytes"] == float(allocated) * 2**20
+    calls = {one["message_type"] for one, _ in found["slurm_controller_rpc_calls_total"]}
+    assert "REQUEST_SUBMIT_BATCH_JOB" in calls
+    own = exporter.series(8081)
+    assert own["slurm_exporter_metrics_requests_total"][0][1] >= 3
+    assert "slurm_exporter_collector_errors_total" not in own
+    cluster.scontrol("release", waiting)
+    cluster.run(cluster.slurmctld, "slurmctld", f"scancel {running} {waiting}")
+
+
+def test_a_duration_survives_the_end_of_the_exporters_pod(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """S114: and a drained node has the words of sinfo."""
+    exporter = Exporter(site, cluster)
+    cluster.until_idle(2)
+    cluster.scontrol("update", "NodeName=worker-1", "State=DRAIN", "Reason=bad disk")
+
+    def info() -> dict[str, str]:
+        rows = exporter.series()["slurm_node_info"]
+        return next(dict(one) for one, _ in rows if one["node_name"] == "worker-1")
+
+    eventually("it is unavailable", lambda: info()["is_unavailable"] == "true", 30)
+    assert (info()["reason"], info()["state_is_drain"]) == ("bad disk", "true")
+    assert ("worker-1", "drained") in {
+        (one["node"], one["status"]) for one, _ in exporter.series()["slurm_node_cpu_total"]
+    }
+    state = ("get", "configmap", "correct-cpu-cluster-slurm-exporter-state", "-o")
+    saved = eventually(
+        "it is saved", lambda: cluster.kubectl(*state, "jsonpath={.binaryData.durations}"), 30
+    )
+    old = exporter.running()
+    cluster.kubectl("delete", "pod", old)
+    cluster.scontrol("update", "NodeName=worker-1", "State=RESUME")
+    eventually("another one runs", lambda: exporter.running() not in ("", old), 120)
+    name = "slurm_node_unavailability_duration_seconds_sum"
+    sums = eventually("it ended", lambda: exporter.by(name, "node_name"), 120)
+    assert sums.keys() == {"worker-1"}
+    assert sums["worker-1"] > 0
+    assert cluster.kubectl(*state, "jsonpath={.binaryData.durations}") != saved
+
+
+def write(cluster: SlurmClusterSite, text: str, path: str, *pods: str) -> None:
+    """Write a file in the slurmd container of workers; the kubelet would take a minute."""
+    for pod in pods:
+        cluster.run(pod, "slurmd", f"cat >{path}.new <<'END'\n{text}\nEND\nmv {path}.new {path}")
+
+
+def reason(cluster: SlurmClusterSite, node: str) -> str:
+    """Reason of a drained node; empty when it is not drained."""
+    found = cluster.scontrol("show", "node", node)
+    if "+DRAIN" not in found:
+        return ""
+    lines = [line.strip() for line in found.splitlines()]
+    words = next((line for line in lines if line.startswith("Reason=")), "Reason=")
+    return words.removeprefix("Reason=").rpartition(" [")[0]
+
+
+def fill(cluster: SlurmClusterSite, mebibytes: int) -> None:
+    """Have a file of this size on the small disk of the first worker."""
+    file = f"{DISK}/file"
+    script = f"rm -f {file}; dd if=/dev/zero of={file} bs=1M count={mebibytes} status=none"
+    cluster.run("worker-0", "slurmd", script)
+
+
+def devices(cluster: SlurmClusterSite, count: int) -> None:
+    """Have the first worker report so many devices."""
+    write(cluster, str(count), DEVICES, "worker-0")
+
+
+def until(cluster: SlurmClusterSite, wanted: str, node: str = "worker-0") -> None:
+    """Wait until the node has exactly this reason; empty: until it is not drained."""
+    eventually(
+        f"{node} has {wanted or 'no reason'}, not {reason(cluster, node)}",
+        lambda: reason(cluster, node) == wanted,
+        CHECKED_S,
+    )
+
+
+@pytest.fixture
+def checked(cluster: SlurmClusterSite) -> SlurmClusterSite:
+    """The cluster with our checks on its workers, all of which pass."""
+    write(cluster, "8", DEVICES, *WORKERS)
+    write(cluster, json.dumps(CHECKS), f"{SCRIPTS}/checks.json", *WORKERS)
+    fill(cluster, 0)
+    cluster.until_idle(2)
+    return cluster
+
+
+def test_a_health_check_runs_beside_jobs_and_takes_no_part_of_them(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S112: the shipped catalogue, as the image has it, on a real slurmctld."""
+    found = cluster.scontrol("show", "config")
+    for line in (
+        f"HealthCheckProgram {SCRIPTS}/hc_program.sh",
+        f"HealthCheckInterval {EVERY_S} sec",
+    ):
+        assert " ".join(line.split()) in " ".join(found.replace("=", " ").split())
+    where = "chroot /mnt/jail srun -w worker-0 hostname"
+    assert cluster.run("login-0", "sshd", where).split() == ["worker-0"]
+    output = f"{OUTPUTS}/worker-0.check_runner.{{}}.out"
+    for context in ("prolog", "epilog", "hc_program"):
+        path = output.format(context)
+        eventually(f"{context} ran", lambda path=path: _has(cluster, path), CHECKED_S)
+    said = cluster.run("worker-0", "slurmd", f"cat {output.format('hc_program')}")
+    assert "boot_disk_full" in said
+    assert "gpu_health_check skipped" in said
+    for context in ("hc_program", "prolog"):
+        # The shortest of three: other tests run beside it.
+        taken, used = min(timed(cluster, f"{SCRIPTS}/{context}.sh") for _ in range(3))
+        figure(f"{context} of the shipped checks: {taken:.2f} s, {used:.2f} s of CPU")
+        assert taken < 10
+        # The published interval is two minutes; a job of that time has one of each.
+        assert used < 0.01 * 120
+
+
+def timed(cluster: SlurmClusterSite, program: str) -> tuple[float, float]:
+    """Seconds that a program took, and those of CPU, beside a slurmd as its caller."""
+    script = (
+        f"TIMEFORMAT='%R %U %S'; export SLURMD_NODENAME=worker-0 SLURM_JOB_ID=0; time {program}"
+    )
+    words = cluster.run("worker-0", "slurmd", f"bash -c {shlex.quote(f'{{ {script}; }} 2>&1')}")
+    taken, user, system = (float(one) for one in words.split()[-3:])
+    return taken, user + system
+
+
+def _has(cluster: SlurmClusterSite, path: str) -> bool:
+    try:
+        return bool(cluster.run("worker-0", "slurmd", f"cat {path}"))
+    except LocalError:
+        return False
+
+
+def test_a_full_disk_drains_until_it_is_free_again(checked: SlurmClusterSite) -> None:
+    """S112, S116: the reason names check and value, and repair removes its own drain."""
+    fill(checked, 7)
+    until(checked, f"{FULL} [hc_program]")
+    fill(checked, 0)
+    until(checked, "")
+    assert "undrained the node" in checked.kubectl("logs", "worker-0", "-c", "slurmd")
+
+
+def test_a_missing_device_drains_before_a_job_starts(checked: SlurmClusterSite) -> None:
+    """S112: the prolog drains before slurmctld would, so the reason names the check."""
+    write(checked, json.dumps(IN_PROLOG), f"{SCRIPTS}/checks.json", *WORKERS)
+    devices(checked, 7)
+    job = checked.session("sbatch --parsable --requeue -w worker-0 -o /dev/null --wrap true")
+    until(checked, f"{MISSING} [prolog]")
+    queue = f"squeue -h -j {job} -o %T"
+    eventually("the job waits again", lambda: checked.session(queue) == "PENDING", CHECKED_S)
+    assert reason(checked, "worker-0") == f"{MISSING} [prolog]"
+    assert checked.session("srun hostname") == "worker-1"
+    devices(checked, 8)
+    until(checked, "")
+    checked.session(f"scancel {job}")
+
+
+def test_two_checks_of_one_node_do_not_undo_each_other(checked: SlurmClusterSite) -> None:
+    fill(checked, 7)
+    until(checked, f"{FULL} [hc_program]")
+    devices(checked, 7)
+    fill(checked, 0)
+    until(checked, f"{MISSING} [hc_program]")
+    devices(checked, 8)
+    until(checked, "")
+
+
+def test_a_users_drain_outlasts_a_fault_and_its_repair(checked: SlurmClusterSite) -> None:
+    """S116."""
+    user = "bad cable"
+    checked.scontrol("update", "nodename=worker-0", "state=drain", f"reason={user}")
+    for size in (7, 0):
+        fill(checked, size)
+        runs(checked, "worker-0")
+        assert reason(checked, "worker-0") == user
+    checked.scontrol("update", "nodename=worker-0", "state=resume")
+
+
+def test_a_broken_configuration_is_logged_and_fails_no_job(checked: SlurmClusterSite) -> None:
+    """A file that cannot be read drains no node."""
+    write(checked, '[{"name": "a", "on_fail": "explode"}]', f"{SCRIPTS}/checks.json", *WORKERS)
+    runs(checked, "worker-0")
+    assert checked.session("srun -w worker-0 hostname") == "worker-0"
+    words = "[0] (a).on_fail: found 'explode', expected one of none, drain, comment"
+    assert words in checked.kubectl("logs", "worker-0", "-c", "slurmd")
+    checked.until_idle(2)
+
+
+def runs(cluster: SlurmClusterSite, node: str) -> None:
+    """Wait for two more runs of the health check: the first may have begun before."""
+    path = f"{OUTPUTS}/{node}.check_runner.hc_program.out"
+    stamp = f"stat -c %Y.%y {path}"
+    for _ in range(2):
+        before = cluster.run(node, "slurmd", stamp)
+        eventually(
+            "the health check ran",
+            lambda before=before: cluster.run(node, "slurmd", stamp) != before,
+        )

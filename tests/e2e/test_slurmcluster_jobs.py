@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import subprocess
+import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +35,7 @@ EXAMPLE = ROOT / "examples/slurmcluster.yaml"
 PEERS = ROOT / "tests/fixtures/mpi/peers_pmi2.py"
 SCRIPT = ROOT / "examples/soperator/04-job-demo.sh"
 USER = "alice"
+LONG_S = 300.0
 SMALL = "--mem=1M --cpus-per-task=1"
 """A job that takes no node alone."""
 ACCOUNT = """set -e
@@ -44,6 +48,18 @@ chown {user}: /home/{user}/.ssh/authorized_keys
 ARRAY = """#!/bin/bash
 until [ -e results/go ]; do sleep 0.2; done
 touch results/task_$SLURM_ARRAY_TASK_ID
+"""
+PARTITIONS = (
+    "PartitionName=main Nodes=ALL Default=YES",
+    # Each core runs so many of its jobs, as two workers have few.
+    "PartitionName=batch Nodes=ALL OverSubscribe=FORCE:16",
+)
+TASKS, AT_ONCE = 1000, 50
+GENOME = """#!/bin/bash
+until [ -e go ]; do sleep 1; done
+"""
+APPLICATION = """#!/bin/bash
+echo "task $SLURM_PROCID on $(hostname)"
 """
 
 pytestmark = pytest.mark.timeout(600)
@@ -91,6 +107,8 @@ def jailed(site: Site) -> Generator[Jailed]:
     kit_images.load(site.node, registry.IMAGE)
     containers, documents = Containers(), list(yaml.safe_load_all(EXAMPLE.read_text()))
     with_pyxis(documents[-1]["spec"])
+    partitions = {"configType": "custom", "rawConfig": list(PARTITIONS)}
+    documents[-1]["spec"]["partitionConfiguration"] = partitions
     text, namespace = yaml.safe_dump_all(documents), f"jailed-{secrets.token_hex(2)}"
     made = SlurmClusterSite(site, namespace, text, images)
     try:
@@ -195,6 +213,47 @@ def test_the_demos_script_of_jobs_runs_one_in_a_container(
     assert 'in the container: "an image for jobs"' in done.stdout
 
 
+def test_an_array_of_a_thousand_tasks_completes_with_fifty_at_once(
+    jailed: Jailed, figure: Callable[[str], None]
+) -> None:
+    """S138: less cpu and memory than declared there, in a partition of a raw line."""
+    jailed.ssh("cat >genome_analysis.sh", GENOME)
+    options = f"--array=1-{TASKS}%{AT_ONCE} {SMALL} --partition=batch -o /dev/null"
+    job = jailed.ssh(f"sbatch --parsable {options} ./genome_analysis.sh").strip()
+    every = f"squeue -h -r -t all -j {job} -o %T"
+
+    def states() -> Counter[str]:
+        return Counter(jailed.ssh(every).split())
+
+    eventually("fifty run", lambda: states()["RUNNING"] == AT_ONCE, 60)
+    jailed.ssh("touch go")
+    began, most = time.monotonic(), 0
+    while (found := states())["COMPLETED"] < TASKS:
+        most = max(most, found["RUNNING"])
+        assert set(found) <= {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}, found
+        assert time.monotonic() - began < LONG_S, found
+    took = time.monotonic() - began
+    assert most <= AT_ONCE
+    figure(f"{TASKS} tasks in {took:.0f} s, at most {most} of them at once")
+
+
+def test_jobs_are_submitted_from_a_shell_of_the_login_container(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S134: it is outside the jail; a program of the jail is found where it is there."""
+    program = shlex.quote(APPLICATION)
+    cluster.session(f"printf %s {program} >my_application; chmod +x my_application")
+    shell = (
+        "cd /root && printf '#!/bin/bash\\nsrun ./my_application\\n' >job_script.sh && "
+        f"sbatch --wait --ntasks=4 {SMALL} -o job.out job_script.sh && "
+        f"srun --ntasks=4 {SMALL} ./my_application"
+    )
+    said = cluster.kubectl("exec", "login-0", "-c", "sshd", "--", "bash", "-c", shell)
+    for output in (said, cluster.session("cat job.out")):
+        tasks = [line.split()[1] for line in output.splitlines() if line.startswith("task ")]
+        assert sorted(tasks) == ["0", "1", "2", "3"], output
+
+
 def test_a_researchers_day(jailed: Jailed, cluster: SlurmClusterSite, tmp_path: Path) -> None:
     """S136: a shell on a worker, an array with a limit, sstat of a running step, and scp."""
     where = cluster.custom.replace("jobacct_gather/none", "jobacct_gather/linux")
@@ -206,18 +265,18 @@ def test_a_researchers_day(jailed: Jailed, cluster: SlurmClusterSite, tmp_path: 
     assert (said[0].startswith("worker-"), said[1].startswith("/dev/pts/")) == (True, True), said
     jailed.ssh("mkdir results; head -c 5000000 /dev/urandom >results/data")
     jailed.ssh("cat >array_job.sh", ARRAY)
-    array = f"sbatch --parsable --array=1-12%3 {SMALL} -o /dev/null array_job.sh"
+    array = f"sbatch --parsable -p batch --array=1-100%10 {SMALL} -o /dev/null array_job.sh"
     job = jailed.ssh(array).strip()
     listed = f"squeue -h -r -j {job} -o %T"
-    eventually("three tasks run", lambda: jailed.ssh(listed).split().count("RUNNING") == 3)
+    eventually("ten tasks run", lambda: jailed.ssh(listed).split().count("RUNNING") == 10)
     limited = f"squeue -h -j {job} -t PENDING -o %r"
     eventually("others wait", lambda: "JobArrayTaskLimit" in jailed.ssh(limited))
     jailed.ssh("touch results/go")
     most = 0
     while states := jailed.ssh(listed).split():
         most = max(most, states.count("RUNNING"))
-    assert most <= 3
-    assert len(jailed.ssh("ls results/task_*").split()) == 12
+    assert most <= 10
+    assert len(jailed.ssh("ls results/task_*").split()) == 100
     step = jailed.ssh(f"sbatch --parsable {SMALL} -o /dev/null --wrap 'srun sleep 600'").strip()
     usage = f"sstat -n -P -a -j {step} --format=JobID,MaxRSS,NTasks 2>/dev/null || true"
     eventually("sstat has numbers", lambda: f"\n{step}.0|" in f"\n{jailed.ssh(usage)}")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import time
 from collections.abc import Callable, Generator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from e2e_kit import mariadb
-from e2e_kit.api import Json, ready
+from e2e_kit.api import Json, condition, ready, restarts
+from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
@@ -32,6 +36,14 @@ LARGE = {"name": "large", "nodeSetRefs": ["large"], "config": "MaxTime=INFINITE"
 IMAGES: dict[str, str] = {}
 """By role, once they are loaded."""
 DATABASE = "cpu-accounting-db"
+INSTANCE = "app.kubernetes.io/instance"
+OWN_ROOT = {
+    "volumeClaimTemplateSpec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+}
+KEYS = ("munge.key", "rest_jwt.key", "ssh_host_ed25519_key")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +73,44 @@ def bare(site: Site, cluster: SlurmClusterSite) -> SlurmClusterSite:
     )
     made.join()
     return made
+
+
+@pytest.fixture(scope="module")
+def rooted(site: Site, cluster: SlurmClusterSite) -> Generator[SlurmClusterSite]:
+    """The same names in another namespace, with a root for each worker."""
+    images = give_all(site.node, build_jail().values())
+    documents = list(yaml.safe_load_all((EXAMPLES / "slurmcluster-nodesets.yaml").read_text()))[:4]
+    documents[2]["spec"]["jailMode"] = "PerWorker"
+    documents[2]["spec"]["partitionConfiguration"]["partitions"] = [MAIN]
+    documents[3]["spec"]["slurmd"]["volumes"]["jail"] = OWN_ROOT
+    made = SlurmClusterSite(
+        site,
+        f"{cluster.namespace}-roots",
+        yaml.safe_dump_all(documents),
+        images,
+        workers={"small-0"},
+        prefix="cpu-",
+        name="cpu",
+    )
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+
+
+def pods(cluster: SlurmClusterSite) -> dict[str, tuple[str, int]]:
+    """Uid and restarts of each pod of a SlurmCluster that runs."""
+    chosen = ("-l", f"{INSTANCE}={cluster.name}", "--field-selector=status.phase=Running")
+    items: list[Json] = json.loads(cluster.kubectl("get", "pods", *chosen, "-o", "json"))["items"]
+    return {one["metadata"]["name"]: (one["metadata"]["uid"], restarts(one)) for one in items}
+
+
+def submitted(cluster: SlurmClusterSite, script: str) -> str:
+    """Output of a script on the login, in the jail if there is one."""
+    root = "" if cluster.name == "bare" else "chroot /mnt/jail "
+    login_pod = cluster.slurmctld.replace("controller", "login")
+    return cluster.run(login_pod, "sshd", f"{root}sh -c {shlex.quote(script)}").strip()
 
 
 def scale(cluster: SlurmClusterSite, name: str, count: int) -> None:
@@ -155,15 +205,80 @@ def test_without_a_jail_slurmd_reads_a_changed_configuration(
     assert bare.run("bare-login-0", "sshd", "srun hostname").split() == ["plain-0"]
 
 
-def test_two_clusters_of_a_namespace_share_no_job_and_no_credential(
-    cluster: SlurmClusterSite, bare: SlurmClusterSite
+def test_each_worker_of_a_nodeset_has_a_root_of_its_own(
+    rooted: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S177: as workers of a SlurmCluster do; a scaled-in worker's root goes with it."""
+    figure(f"with a root of its own, from objects to an idle worker: {rooted.start_s:.1f} s")
+    write = "touch /only-here; echo data >/home/shared"
+    submitted(rooted, f"srun -Q sh -c '{write}'")
+    assert submitted(rooted, "cat /home/shared; test -e /only-here || echo absent").split() == [
+        *("data", "absent")
+    ]
+    scale(rooted, "small", 2)
+    rooted.until_workers({"small-0", "small-1"})
+    seen = "cat /home/shared; test -e /only-here && echo here || echo absent"
+    for name, found in (("small-0", "here"), ("small-1", "absent")):
+        assert submitted(rooted, f"srun -Q -w {name} sh -c '{seen}'").split() == ["data", found]
+
+    def roots() -> str:
+        found = rooted.kubectl("get", "nodesets.slurm.nebius.ai", "small", "-o", "json")
+        return condition(json.loads(found), "WorkerRootsEqual").get("status", "")
+
+    eventually("roots are equal", lambda: roots() == "True", 90)
+    scale(rooted, "small", 1)
+    rooted.until_workers({"small-0"})
+    kept = "persistentvolumeclaim/jail-small-0"
+    eventually(
+        "one root is left",
+        lambda: [one for one in _names(rooted, "pvc") if "small" in one] == [kept],
+        60,
+    )
+
+
+def _names(cluster: SlurmClusterSite, kind: str) -> list[str]:
+    return cluster.kubectl("get", kind, "-o", "name").split()
+
+
+def test_three_clusters_have_keys_and_services_of_their_own(
+    cluster: SlurmClusterSite, bare: SlurmClusterSite, rooted: SlurmClusterSite
+) -> None:
+    """S010: two of them in one namespace, two with the same names."""
+    found: list[str] = []
+    for space in (cluster, rooted):
+        items: list[Json] = json.loads(space.kubectl("get", "secrets", "-o", "json"))["items"]
+        found += [v for one in items for k, v in one.get("data", {}).items() if k in KEYS]
+    assert len(found) == len(set(found)) == 3 * len(KEYS)
+    services: list[Json] = json.loads(cluster.kubectl("get", "services", "-o", "json"))["items"]
+    owners = {one.name: set[str]() for one in (cluster, bare)}
+    for one in services:
+        if chosen := one["spec"].get("selector"):
+            labels = ",".join(f"{key}={value}" for key, value in chosen.items())
+            names = ("get", "pods", "-l", labels, "-o", f"jsonpath={_INSTANCES}")
+            owner = one["metadata"]["labels"][INSTANCE]
+            assert set(cluster.kubectl(*names).split()) <= {owner}, one["metadata"]["name"]
+            owners[owner].add(one["metadata"]["name"])
+    assert all(len(names) > 2 for names in owners.values())
+    maps = [one for one in _names(cluster, "configmaps") if "kube-root-ca" not in one]
+    assert {one.split("/")[1].split("-")[0] for one in maps} == {"cpu", "bare"}
+
+
+_INSTANCES = r"{.items[*].metadata.labels.app\.kubernetes\.io/instance}"
+
+
+def test_three_clusters_share_no_job_and_no_credential(
+    cluster: SlurmClusterSite, bare: SlurmClusterSite, rooted: SlurmClusterSite
 ) -> None:
     """S010."""
-    number = bare.run("bare-login-0", "sshd", "sbatch --parsable --wrap 'sleep 1000'").strip()
-    assert number in bare.run("bare-login-0", "sshd", "squeue -h -o %i").split()
-    assert cluster.run("cpu-controller-0", "slurmctld", "squeue -h") == ""
-    bare.run("bare-login-0", "sshd", f"scancel {number}")
-    for one, other in ((cluster, bare), (bare, cluster)):
+    every = (cluster, bare, rooted)
+    for one, *others in (every, every[1:] + every[:1], every[2:] + every[:2]):
+        number = submitted(one, "cd /tmp; sbatch --parsable -o /dev/null --wrap 'sleep 1000'")
+        assert number in submitted(one, "squeue -h -o %i").split()
+        for other in others:
+            assert other.run(other.slurmctld, "slurmctld", "squeue -h") == ""
+        submitted(one, f"scancel {number}")
+        eventually("it has ended", lambda one=one: not submitted(one, "squeue -h"), 60)
+    for one, other in permutations(every, 2):
         credential = one.run(one.slurmctld, "munge", "munge -n").strip()
         decode = "echo {} | unmunge 2>&1 | head -n 1"
         assert "Success" in one.run(one.slurmctld, "munge", decode.format(credential))
@@ -174,16 +289,24 @@ def test_two_clusters_of_a_namespace_share_no_job_and_no_credential(
         assert other.run(other.slurmctld, "slurmctld", ask).split()[-1] != "0"
 
 
-def test_a_deleted_cluster_leaves_the_other_one_of_its_namespace(
-    cluster: SlurmClusterSite, bare: SlurmClusterSite
+def test_a_deleted_cluster_leaves_the_others_with_their_pods_and_jobs(
+    cluster: SlurmClusterSite, bare: SlurmClusterSite, rooted: SlurmClusterSite
 ) -> None:
-    """S010."""
-    pods = (*BOTH, "cpu-controller-0", "cpu-login-0")
-    kept = {pod: cluster.uid(pod) for pod in pods}
+    """S010: neither that of its namespace, nor that of its names in another one."""
+    number = submitted(cluster, "cd /tmp; sbatch --parsable -o /dev/null --wrap 'sleep 1000'")
+    running = "JobState=RUNNING"
+    eventually("it runs", lambda: running in cluster.scontrol("show", "job", number), 60)
+    kept = pods(cluster), pods(rooted)
     bare.kubectl("delete", "nodesets.slurm.nebius.ai/plain", "slurmcluster/bare", "--wait=false")
     names = ("get", "pods", "-o", "name", "-l", BARE)
     eventually("its pods are gone", lambda: bare.kubectl(*names) == "", 120)
-    assert {pod: cluster.uid(pod) for pod in pods} == kept
+    assert (pods(cluster), pods(rooted)) == kept
+    assert submitted(rooted, "srun -Q hostname") == "small-0"
+    rooted.down()
+    eventually("its pods are gone", lambda: _names(rooted, "pods") == [], 120)
+    assert pods(cluster) == kept[0]
+    assert running in cluster.scontrol("show", "job", number)
+    submitted(cluster, f"scancel {number}")
     assert len(job(cluster, "-p", "main", "-N2", "hostname").split()) == 2
 
 
@@ -417,6 +540,30 @@ def test_accounts_and_a_qos_act_at_once_and_reports_answer(cluster: SlurmCluster
     records.recorded(second)
     assert "physics" in records.in_jail(f"sacct -X -n -P -j {second} -o Account")
     assert "Cluster Utilization" in records.in_jail("sreport cluster utilization")
+
+
+def test_metrics_of_jobs_are_those_of_sacct_where_slurmdbd_is_asked(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """S114: `jobSource` accounting."""
+    exporter = Exporter(site, cluster)
+    exporter.enable(jobSource="accounting", accountingJobsLookback="1d")
+    sacct = "sacct -X -n -P -a -S now-1days -o JobIDRaw,State,Partition,User"
+
+    def rows() -> set[tuple[str, ...]]:
+        found = exporter.series().get("slurm_job_info", [])
+        names = ("job_id", "job_state", "slurm_partition", "user_name")
+        return {tuple(one[name] for name in names) for one, _ in found}
+
+    records = ClusterRecords(cluster, "cpu-login-0", IMAGES)
+    records.recorded(records.submit("true"))
+    lines = [line.split("|") for line in records.in_jail(sacct).splitlines()]
+    # sacct names who cancelled a job.
+    theirs = {(id_, state.split()[0], *rest) for id_, state, *rest in lines}
+    eventually("they are the same", lambda: rows() == theirs, 30)
+    sets = {one["nodeset_name"] for one, _ in exporter.series()["slurm_node_job"]}
+    assert "large" in sets
+    exporter.declare(enabled=False)
 
 
 def test_accounts_and_queue_stay_while_all_workers_are_away(cluster: SlurmClusterSite) -> None:

@@ -24,10 +24,12 @@ from e2e_kit.slurmcluster import SlurmClusterSite
 from e2e_kit.ssh import make_key, ssh
 from penstock.local.images import build_jail
 
-EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster-nodesets.yaml"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE, BARE = (EXAMPLES / f"slurmcluster-{one}.yaml" for one in ("nodesets", "without-jail"))
 ALICE, PHYSICS, NIGHT = 20001, 20000, 20002
 PASSWORD = "alices-password"
 SECRET, CERTIFICATES = "company-sssd", "company-ca"
+CERTIFICATE = "/mnt/ldapCA/ca.crt"
 NAMED = {"sssdConfSecretRefName": SECRET, "sssdLdapCAConfigMapRefName": CERTIFICATES}
 HAS_SOCKETS = "test -S /var/lib/sss/pipes/nss && test -S /var/lib/sss/pipes/pam"
 PROBE = {"exec": {"command": ["/bin/sh", "-c", HAS_SOCKETS]}, "periodSeconds": 10}
@@ -115,7 +117,7 @@ class Place:
 
 def conf(more: str = "") -> str:
     """sssd.conf, with more options of the domain."""
-    return openldap.sssd_conf(certificate="/mnt/ldapCA/ca.crt") + more
+    return openldap.sssd_conf(certificate=CERTIFICATE) + more
 
 
 def secret(text: str) -> Json:
@@ -141,6 +143,18 @@ def declared(images: dict[str, str], public: str) -> str:
     worker["slurmd"]["image"] = parts(images["jail-slurmd"])
     worker["munge"]["image"] = parts(images["munge"])
     return yaml.safe_dump_all(documents[:4])
+
+
+def without_jail(images: dict[str, str], public: str) -> str:
+    """The example without a jail, and sssd everywhere."""
+    documents = list(yaml.safe_load_all(BARE.read_text()))
+    cluster, worker = documents[1]["spec"], documents[2]["spec"]
+    sssd: Json = {"image": images["jail-login"], "livenessProbe": PROBE, "readinessProbe": PROBE}
+    for name in ("controller", "login"):
+        cluster["slurmNodes"][name] |= {"sssd": sssd, **NAMED}
+    cluster["slurmNodes"]["login"]["sshRootPublicKeys"] = [public.strip()]
+    worker |= {"sssd": {**sssd, "image": parts(images["jail-login"]), "resources": {}}, **NAMED}
+    return yaml.safe_dump_all(documents)
 
 
 def parts(image: str) -> Json:
@@ -188,6 +202,23 @@ def place(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Generator[Pla
         made.down()
 
 
+@pytest.fixture(scope="module")
+def bare(place: Place) -> Place:
+    """A SlurmCluster without a jail beside the other one, with the same directory."""
+    images = give_all(place.site.node, build_jail().values())
+    text = without_jail(images, place.key.with_suffix(".pub").read_text())
+    made = SlurmClusterSite(
+        *(place.site, place.cluster.namespace, text, images),
+        workers={"plain-0"},
+        prefix="bare-",
+        name="bare",
+    )
+    made.join()
+    service = json.loads(made.kubectl("get", "service", "bare-login-svc", "-o", "json"))
+    port = service["spec"]["ports"][0]["nodePort"]
+    return Place(made, place.site, place.address, port, place.key)
+
+
 def test_all_daemons_and_the_jail_know_users_and_groups_and_local_ones_come_first(
     place: Place, figure: Callable[[str], None]
 ) -> None:
@@ -223,6 +254,22 @@ def test_a_job_in_the_jail_runs_as_the_user_on_a_worker(place: Place) -> None:
     assert place.output("squeue --me -h -o '%i %u'") == f"{job} alice"
     assert f"UserId=alice({ALICE})" in place.cluster.scontrol("show", "job", job)
     place.output(f"scancel {job}")
+
+
+def test_without_a_jail_daemons_sessions_and_jobs_have_the_directorys_users(
+    bare: Place, figure: Callable[[str], None]
+) -> None:
+    """S053, S177: in the root of their containers, where nobody reads sssd.conf."""
+    figure(f"without a jail, to an idle worker with sssd: {bare.cluster.start_s:.1f} s")
+    daemons = {"bare-controller-0": "slurmctld", "bare-login-0": "sshd", "plain-0": "slurmd"}
+    asked = "id -u alice; id -gn alice; id -Gn alice; id -u slurm"
+    for pod, container in daemons.items():
+        assert bare.cluster.run(pod, container, asked).split() == [*ALICES, "401"], pod
+    eventually("alice is let in", lambda: bare.output(WHO).split() == ALICES, LONG_S)
+    assert bare.output(f"srun -Q sh -c '{WHO}; hostname'").split() == [*ALICES, "plain-0"]
+    assert bare.ssh("srun -Q cat /etc/sssd/sssd.conf", "root").returncode != 0
+    gone = ("nodesets.slurm.nebius.ai/plain", "slurmcluster/bare")
+    bare.cluster.kubectl("delete", *gone, "--wait=false")
 
 
 def test_root_of_a_job_cannot_answer_in_place_of_sssd(place: Place) -> None:
@@ -307,11 +354,23 @@ def test_a_changed_secret_reaches_sssd_and_restarts_no_pod(
     assert (place.uids(), place.restarts()) == (before, {0})
 
 
-def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers(
-    place: Place,
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (
+            openldap.sssd_conf("wrong", certificate=CERTIFICATE),
+            "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)",
+        ),
+        (
+            openldap.sssd_conf(base="dc=wrong,dc=org", certificate=CERTIFICATE),
+            "Search result: No such object(32), no errmsg set, base: [dc=wrong,dc=org]",
+        ),
+    ],
+)
+def test_a_password_or_search_base_that_is_wrong_is_reported_until_it_is_corrected(
+    place: Place, wrong: str, words: str
 ) -> None:
-    """S056."""
-    wrong = openldap.sssd_conf("wrong", certificate="/mnt/ldapCA/ca.crt")
+    """S056: in sssd's words."""
     place.put(wrong)
     failing = "DirectoryFailing"
 
@@ -320,7 +379,6 @@ def test_a_rejected_password_is_reported_in_sssds_words_and_a_right_one_recovers
         place.cluster.run("cpu-login-0", "sshd", f"id eve{time.time_ns()} 2>/dev/null || true")
         return condition(place.cluster.get(), failing)
 
-    words = "sssd of cpu-login-0 reports: Bind result: Invalid credentials(49)"
     eventually("it is reported", lambda: words in shown().get("message", ""), LONG_S)
     assert place.cluster.status(failing) == "True"
     place.site.until_event(place.cluster.namespace, words, "SssdFails")

@@ -61,20 +61,25 @@ def other(site: Site) -> Generator[Release]:
 def release(site: Site, other: Release) -> Generator[Release]:
     """The chart `soperator`, with rights in its own namespace and that of the SlurmCluster."""
     release = Release(site.node, "soperator", OWN)
+    try:
+        site.kubectl("create", "namespace", JAILED)
+        install_soperator(site, release)
+        yield release
+    finally:
+        release.uninstall()
+        site.kubectl("delete", "namespace", OWN, JAILED, "--ignore-not-found", "--wait=false")
+
+
+def install_soperator(site: Site, release: Release) -> None:
+    """`helm install`, and wait until the operator is available."""
     repository, _, tag = site.images.operator.rpartition(":")
     manager = {
         "image": {"repository": repository, "tag": tag},
         "slurmImage": site.images.slurm,
         "env": {"slurmOperatorWatchNamespaces": f"{OWN},{JAILED}"},
     }
-    try:
-        site.kubectl("create", "namespace", JAILED)
-        release.install({"controllerManager": {"manager": manager}}, "soperator")
-        site.kubectl("-n", OWN, "rollout", "status", NAME, "--timeout=120s")
-        yield release
-    finally:
-        release.uninstall()
-        site.kubectl("delete", "namespace", OWN, JAILED, "--ignore-not-found", "--wait=false")
+    release.install({"controllerManager": {"manager": manager}}, "soperator")
+    site.kubectl("-n", OWN, "rollout", "status", NAME, "--timeout=120s")
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +186,15 @@ def test_two_charts_and_a_pvc_are_an_available_cluster(
     assert len(slurmcluster.run("login-0", "sshd", srun("-N2")).split()) == 2
 
 
+def test_the_checks_of_the_chart_run_before_a_job(slurmcluster: SlurmClusterSite) -> None:
+    """S112: by the ConfigMap of the chart, which hides the scripts of the image."""
+    assert slurmcluster.run("login-0", "sshd", srun("-w", "worker-0")).split() == ["worker-0"]
+    outputs = "/mnt/jail/opt/soperator-outputs/local/slurm_scripts"
+    found = slurmcluster.run("login-0", "sshd", f"cat {outputs}/worker-0.check_runner.prolog.out")
+    assert "job_tmpfs_recreate passed" in found
+    assert "boot_disk_full" not in found
+
+
 def srun(*options: str) -> str:
     return f"chroot /mnt/jail srun {' '.join(options)} hostname"
 
@@ -244,25 +258,30 @@ def test_a_plain_upgrade_changes_nothing(
     assert (versions(slurmcluster), pods(slurmcluster)) == before
 
 
-def test_both_clusters_run_jobs_and_one_does_not_notice_that_the_other_goes(
-    site: Site,
-    slurmcluster: SlurmClusterSite,
-    jailed: Release,
-    values: Json,
-    plain: Release,
-    other: Release,
-) -> None:
-    """S010 in part: beside a cluster of the other API, whose operator goes as well."""
-    cluster = Cluster(site, PLAIN)
+RUNNING = "JobState=RUNNING"
+
+
+def in_jail(cluster: SlurmClusterSite, command: str) -> str:
+    """Output of a command in the jail of the login."""
+    return cluster.run("login-0", "sshd", f"chroot /mnt/jail {command}").strip()
+
+
+def until_running(cluster: Cluster) -> None:
+    """Wait until the worker of the chart `slurm` is idle."""
     cluster.until_ready("nodesets", "slurm-worker-compute", timeout=180)
     cluster.until_idle("compute-0")
+
+
+def test_both_clusters_run_jobs_and_one_does_not_notice_that_the_other_goes(
+    site: Site, slurmcluster: SlurmClusterSite, plain: Release, other: Release
+) -> None:
+    """S010: beside a cluster of the other API, whose operator goes as well."""
+    cluster = Cluster(site, PLAIN)
+    until_running(cluster)
     assert cluster.run("srun", "--quiet", "hostname").split() == ["compute-0"]
     assert len(slurmcluster.run("login-0", "sshd", srun("-N2")).split()) == 2
-    job = slurmcluster.run(
-        "login-0", "sshd", "chroot /mnt/jail sbatch --parsable --wrap 'sleep 1000'"
-    ).strip()
-    running = "JobState=RUNNING"
-    eventually("it runs", lambda: running in slurmcluster.scontrol("show", "job", job), 60)
+    job = in_jail(slurmcluster, "sbatch --parsable --wrap 'sleep 1000'")
+    eventually("it runs", lambda: RUNNING in slurmcluster.scontrol("show", "job", job), 60)
     before = pods(slurmcluster)
 
     plain.uninstall()
@@ -271,11 +290,54 @@ def test_both_clusters_run_jobs_and_one_does_not_notice_that_the_other_goes(
     site.kubectl("delete", "namespace", PLAIN, OTHER, "--timeout=120s")
 
     assert pods(slurmcluster) == before
-    assert running in slurmcluster.scontrol("show", "job", job)
+    assert RUNNING in slurmcluster.scontrol("show", "job", job)
     worker = next(one for one in ("worker-0", "worker-1") if slurmcluster.nodes()[one] != "idle")
     assert slurmcluster.nodes()[worker] in {"mix", "alloc"}
-    slurmcluster.run("login-0", "sshd", f"chroot /mnt/jail scancel {job}")
-    # Of two workers the one with a job would stay.
+    in_jail(slurmcluster, f"scancel {job}")
     slurmcluster.until_idle(2)
+
+
+def test_the_removed_one_is_installed_again_and_does_not_notice_that_the_other_goes(
+    site: Site,
+    slurmcluster: SlurmClusterSite,
+    jailed: Release,
+    release: Release,
+    plain: Release,
+    other: Release,
+) -> None:
+    """S010: the same charts and values, in the other order."""
+    before = pods(slurmcluster)
+    by_chart.install_operator(site, other, {})
+    plain.install(by_chart.cluster_values(site, replicas=1), "slurm")
+    cluster = Cluster(site, PLAIN)
+    until_running(cluster)
+    assert pods(slurmcluster) == before
+    job = cluster.submit("sleep 1000", "--output=/dev/null")
+    cluster.until_job(job, "RUNNING")
+    kept = everything(cluster)
+
+    in_jail(slurmcluster, "touch /home/kept")
+    jailed.uninstall()
+    for gone in (f"slurmcluster/{CLUSTER}", f"pods -l app.kubernetes.io/instance={CLUSTER}"):
+        slurmcluster.kubectl("wait", "--for=delete", *gone.split(), "--timeout=120s")
+    release.uninstall()
+    site.kubectl("delete", "namespace", OWN, "--timeout=120s")
+
+    assert everything(cluster) == kept
+    assert cluster.job(job)["JobState"] == "RUNNING"
+    cluster.run("scancel", str(job))
+
+
+def test_a_cluster_installed_again_has_its_jail_and_takes_jobs(
+    site: Site, slurmcluster: SlurmClusterSite, jailed: Release, release: Release, values: Json
+) -> None:
+    """S010: the PVC of the jail is the user's."""
+    install_soperator(site, release)
     jailed.upgrade(values, "slurm-cluster", "--set", "slurmNodes.worker.size=1")
     slurmcluster.until_idle(1)
+    assert in_jail(slurmcluster, "srun ls /home/kept") == "/home/kept"
+
+
+def everything(cluster: Cluster) -> dict[str, tuple[str, int]]:
+    """Uid and restarts of every pod of the chart `slurm`."""
+    return {name: (one["metadata"]["uid"], restarts(one)) for name, one in cluster.pods("").items()}

@@ -1,4 +1,4 @@
-"""A cluster of soperator 1.23 is taken over on a real node while a job runs.
+"""A cluster of soperator 1.23, and one of 5.0, is taken over on a real node while a job runs.
 
 D80 to D82. All objects are captured ones; `e2e_kit.soperator_cluster.CHANGES` has what differs.
 """
@@ -26,7 +26,12 @@ from penstock.local.target import BuiltIn, Images
 
 LONG_S = 120.0
 USER = "alice"
-WORKERS = ("worker-0", "worker-1")
+WORKERS = {"1.23": ("worker-0", "worker-1"), "5.0": ("worker-cpu-0", "worker-cpu-1")}
+"""Those on which the jobs run."""
+EPHEMERAL = ("worker-eph-0", "worker-eph-1", "worker-eph-2")
+PARTITION = {"1.23": "main", "5.0": "debug"}
+"""The one of these workers."""
+OWNER = {"1.23": "SlurmCluster", "5.0": "NodeSet"}
 JOB = f"""#!/bin/bash
 until [ -e /home/{USER}/$1 ]; do sleep 0.2; done
 """
@@ -44,11 +49,14 @@ def node() -> Generator[Node]:
 class Used(SoperatorCluster):
     """The cluster, its users, and the operator that takes it over."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, version: str) -> None:
         operator = build_operator()
         self.roles = give(node, [*build_jail().values(), *operator.values()])
-        super().__init__(node, self.roles)
+        super().__init__(node, self.roles, version)
+        self.workers, self.partition = WORKERS[version], PARTITION[version]
+        self.slurmctld, self.sshd = f"{self.prefix}controller-0", f"{self.prefix}login-0"
         self._target = BuiltIn(node.name)
+        self.first: dict[str, tuple[str, int]] = {}
         self._images = Images(reference("{role}"), self.roles["operator"])
 
     def begin(self) -> None:
@@ -57,18 +65,25 @@ class Used(SoperatorCluster):
         self.prepare()
         self.create()
         eventually(
-            "workers are idle", lambda: self.nodes() == dict.fromkeys(WORKERS, "idle"), LONG_S
+            "workers are idle", lambda: self.nodes() == dict.fromkeys(self.workers, "idle"), LONG_S
         )
         self.status()
         self.login(f"useradd --create-home --shell /bin/bash {USER}")
         self.user("head -c 3000000 /dev/urandom >data; ln -s data link; echo x >'odd  name'")
         self.user("mkdir -m 700 secret; touch secret/file; cat >job.sh", JOB)
+        self.first = self.pods()
+
+    def are_kept(self) -> bool:
+        """Whether all pods of the beginning run on; those of Penstock may be beside them."""
+        return self.first.items() <= self.pods().items()
 
     def operate(self, count: int) -> None:
         """Have Penstock run, or nobody."""
         if count:
-            objects = install.operator(self._images, (NEBIUS,), MANIFEST)
-            install.apply(self._target, objects)
+            every = install.operator(self._images, (NEBIUS,), MANIFEST)
+            # The cluster of 5.0 is in the operator's namespace, which has pod security by the
+            # manifests, and not by the chart.
+            install.apply(self._target, [one for one in every if one["kind"] != "Namespace"])
         scale = ("-n", install.SOPERATOR, "scale", f"deployment/{install.MANAGER}")
         self.node.kubectl(*scale, f"--replicas={count}")
         if count:
@@ -77,19 +92,28 @@ class Used(SoperatorCluster):
         pods = ("-n", install.SOPERATOR, "get", "pods", "-o", "name")
         eventually("no operator is left", lambda: not self.node.kubectl(*pods).strip())
 
+    @property
+    def options(self) -> str:
+        """Options of a job."""
+        return f"--mem=50 -p {self.partition}"
+
+    def hosts(self) -> list[str]:
+        """Where a job on all workers runs."""
+        return sorted(self.user(f"srun {self.options} -N{len(self.workers)} hostname").split())
+
     def login(self, command: str, stdin: str = "") -> str:
         """Output of a command of root in the jail of a login."""
         inside = ("chroot", "/mnt/jail", "bash", "-c", command)
-        return self.kubectl("exec", "-i", "login-0", "-c", "sshd", "--", *inside, stdin=stdin)
+        return self.kubectl("exec", "-i", self.sshd, "-c", "sshd", "--", *inside, stdin=stdin)
 
     def user(self, command: str, stdin: str = "") -> str:
         """The same of a user."""
         inside = ("chroot", "/mnt/jail", "su", "-", USER, "-c", command)
-        return self.kubectl("exec", "-i", "login-0", "-c", "sshd", "--", *inside, stdin=stdin)
+        return self.kubectl("exec", "-i", self.sshd, "-c", "sshd", "--", *inside, stdin=stdin)
 
     def submit(self, end: str) -> str:
         """A job that runs until the user has a file of this name."""
-        job = self.user(f"sbatch --parsable --mem=50 -o /dev/null job.sh {end}").strip()
+        job = self.user(f"sbatch --parsable {self.options} -o /dev/null job.sh {end}").strip()
         eventually(f"job {job} runs", lambda: self.state(job) == "RUNNING", LONG_S)
         return job
 
@@ -112,12 +136,16 @@ class Used(SoperatorCluster):
 
     def scontrol(self, *words: str) -> str:
         """Output of scontrol beside slurmctld."""
-        return self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", "scontrol", *words)
+        return self.kubectl("exec", self.slurmctld, "-c", "slurmctld", "--", "scontrol", *words)
 
-    def nodes(self) -> dict[str, str]:
-        """States of Slurm nodes by name."""
-        command = ("sinfo", "-h", "-N", "-p", "main", "-o", "%N %t")
-        said = self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", *command)
+    def patch(self, kind: str, name: str, spec: Json) -> None:
+        """Merge into the spec of an object."""
+        self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+    def nodes(self, partition: str = "") -> dict[str, str]:
+        """States of the Slurm nodes of a partition by name."""
+        command = ("sinfo", "-h", "-N", "-p", partition or self.partition, "-o", "%N %t")
+        said = self.kubectl("exec", self.slurmctld, "-c", "slurmctld", "--", *command)
         return dict(line.split()[:2] for line in said.splitlines())
 
     def get(self) -> Json:
@@ -130,11 +158,14 @@ class Used(SoperatorCluster):
         return f"{found.get('status')} {found.get('reason')}"
 
 
-@pytest.fixture(scope="module")
-def cluster(node: Node) -> Used:
-    made = Used(node)
+@pytest.fixture(scope="module", params=["1.23", "5.0"])
+def cluster(node: Node, request: pytest.FixtureRequest) -> Generator[Used]:
+    """One after the other: both have the same node port."""
+    made = Used(node, request.param)
     made.begin()
-    return made
+    yield made
+    made.operate(0)
+    made.end_all()
 
 
 def test_nothing_of_the_cluster_is_penstocks_before(cluster: Used) -> None:
@@ -147,37 +178,55 @@ def test_a_cluster_of_soperator_is_taken_over_under_a_job(
 ) -> None:
     """D80, D81: no pod restarts, the job completes, and all files of the jail are byte-equal."""
     job = cluster.submit("first")
-    pods, files = cluster.pods(), cluster.jail()
-    figure(f"{len(pods)} pods run, {len(files)} files are in the jail")
+    files = cluster.jail()
+    figure(f"{len(cluster.first)} pods run, {len(files)} files are in the jail")
     cluster.operate(1)
+    began = time.monotonic()
     eventually(
         "pods are adopted", lambda: cluster.reason("PodsAdopted") == "True PodsAsTheyWere", LONG_S
     )
     eventually(
-        "workers belong to the SlurmCluster",
-        lambda: all(cluster.owner(one) == {"SlurmCluster"} for one in WORKERS),
+        "workers belong to the SlurmCluster, or to the NodeSet",
+        lambda: all(cluster.owner(one) == {OWNER[cluster.version]} for one in cluster.workers),
         LONG_S,
     )
     eventually("it is available", lambda: cluster.get()["status"]["phase"] == "Available", LONG_S)
+    figure(f"version {cluster.version} is taken over {time.monotonic() - began:.1f} s later")
     assert cluster.state(job) == "RUNNING"
     assert list(differences(files, cluster.jail())) == []
     cluster.end(job, "first")
     cluster.recorded(job)
-    assert cluster.pods() == pods
-    assert cluster.owner("controller-0") == cluster.owner("login-0") == {"StatefulSet"}
-    assert sorted(cluster.user("srun --mem=50 -N2 hostname").split()) == [*WORKERS]
+    assert cluster.are_kept()
+    assert cluster.owner(cluster.slurmctld) == cluster.owner(cluster.sshd) == {"StatefulSet"}
+    assert cluster.hosts() == [*cluster.workers]
 
 
 def test_all_goes_on_without_an_operator(cluster: Used) -> None:
     """D81: what the way back begins with."""
-    pods = cluster.pods()
     cluster.operate(0)
     job = cluster.submit("second")
     cluster.end(job, "second")
-    assert cluster.pods() == pods
+    assert cluster.are_kept()
     cluster.operate(1)
 
 
+@pytest.mark.parametrize("cluster", ["5.0"], indirect=True)
+def test_new_workers_join_a_slurmctld_whose_slurm_conf_names_them(cluster: Used) -> None:
+    """D82: an ephemeral NodeSet gets all its replicas, and no operator reports a drift."""
+    eventually(
+        "all are idle",
+        lambda: cluster.nodes("main") == dict.fromkeys([*cluster.workers, *EPHEMERAL], "idle"),
+        LONG_S,
+    )
+    assert cluster.user("srun --mem=50 -w worker-eph-2 hostname").split() == ["worker-eph-2"]
+    assert cluster.are_kept()
+    nodeset = json.loads(
+        cluster.kubectl("get", "nodesets.slurm.nebius.ai", "worker-cpu", "-o", "json")
+    )
+    assert condition(nodeset, "Drifted").get("status") != "True"
+
+
+@pytest.mark.parametrize("cluster", ["1.23"], indirect=True)
 def test_the_first_change_replaces_slurmctld_alone_under_a_job(
     cluster: Used, figure: Callable[[str], None]
 ) -> None:
@@ -187,15 +236,53 @@ def test_the_first_change_replaces_slurmctld_alone_under_a_job(
     image = {"slurmctld": {"image": cluster.roles["jail-slurmctld"]}}
     spec = {"customSlurmConfig": lines, "slurmNodes": {"controller": image}}
     began = time.monotonic()
-    body = json.dumps({"spec": spec})
-    cluster.kubectl("patch", "slurmcluster", cluster.name, "--type=merge", "-p", body)
+    cluster.patch("slurmcluster", cluster.name, spec)
     added = "PartitionName=added"
     eventually("it is applied", lambda: added in cluster.scontrol("show", "partition"), LONG_S)
     figure(f"a partition and another image of slurmctld: {time.monotonic() - began:.1f} s")
     assert cluster.state(job) == "RUNNING"
     cluster.end(job, "third")
     cluster.recorded(job)
-    assert sorted(cluster.user("srun --mem=50 -N2 -p added hostname").split()) == [*WORKERS]
+    assert sorted(cluster.user("srun --mem=50 -N2 -p added hostname").split()) == [*cluster.workers]
     replaced = {name for name, one in cluster.pods().items() if pods.get(name) != one}
     assert {name.split("-")[0] for name in replaced} == {"controller", "sconfigcontroller"}
     eventually("it is applied", lambda: cluster.reason("ConfigApplied").startswith("True"), LONG_S)
+
+
+def test_another_image_of_workers_replaces_the_busy_one_after_its_job(
+    cluster: Used, figure: Callable[[str], None]
+) -> None:
+    """D82: of 5.0 while slurmctld and slurm.conf are still soperator's."""
+    job = cluster.submit("fourth")
+    busy = next(name for name, state in cluster.nodes().items() if state != "idle")
+    (idle,) = set(cluster.workers) - {busy}
+    before, began = cluster.pods(), time.monotonic()
+    image = cluster.roles["jail-slurmd"]
+    repository, _, tag = image.rpartition(":")
+    if cluster.version == "1.23":
+        slurmd: Json = {"image": image}
+        spec: Json = {"slurmNodes": {"worker": {"slurmd": slurmd}}}
+        cluster.patch("slurmcluster", cluster.name, spec)
+    else:
+        spec = {"slurmd": {"image": {"repository": repository, "tag": tag}}}
+        cluster.patch("nodesets.slurm.nebius.ai", "worker-cpu", spec)
+
+    def is_replaced(name: str) -> bool:
+        return cluster.pods().get(name, before[name])[0] != before[name][0]
+
+    eventually("the idle one is replaced", lambda: is_replaced(idle), LONG_S)
+    eventually("it is idle again", lambda: cluster.nodes()[idle] == "idle", LONG_S)
+    figure(f"another image of an idle worker: {time.monotonic() - began:.1f} s")
+    assert cluster.pods()[busy] == before[busy]
+    assert cluster.state(job) == "RUNNING"
+    cluster.end(job, "fourth")
+    eventually("the other one is replaced", lambda: is_replaced(busy), LONG_S)
+    eventually(
+        "both are idle",
+        lambda: cluster.nodes() == dict.fromkeys(cluster.workers, "idle"),
+        LONG_S,
+    )
+    assert cluster.hosts() == [*cluster.workers]
+    after = cluster.pods()
+    others = before.keys() - set(cluster.workers)
+    assert {name: after.get(name) for name in others} == {name: before[name] for name in others}

@@ -68,7 +68,8 @@ class SlurmClusterSite:
 
     def down(self) -> None:
         """Remove them."""
-        self._site.kubectl("delete", "namespace", self.namespace, "--wait=false")
+        gone = ("--wait=false", "--ignore-not-found")
+        self._site.kubectl("delete", "namespace", self.namespace, *gone)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Output of kubectl in the namespace."""

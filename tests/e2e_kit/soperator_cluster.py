@@ -1,4 +1,4 @@
-"""A cluster that soperator 1.23 left on a real node, with Slurm's daemons running in it.
+"""A cluster that soperator 1.23 or 5.0 left on a real node, with Slurm's daemons running in it.
 
 All objects are the captured ones (`support.soperator_left`), and no rendering of Penstock is among
 them. `CHANGES` has all that is different, and why.
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -27,15 +27,17 @@ from penstock.render.parts import ssh_host_keys
 from support.soperator_left import MANAGER, NODE_LABEL, SoperatorObjects, manager
 
 CHANGES = {
-    "images": "ours, which the fixture `soperator` starts by the contract of soperator's",
+    "images": "ours, which the fixture `soperator` starts by the contract of soperator's; those of "
+    "power saving, Docker's proxy and node-exporter do nothing",
     "StatefulSets": "of apps/v1, as OpenKruise is absent; the test sets InPlaceUpdateReady",
-    "procMount": "left out: Kubernetes rejects Unmasked without a user namespace since 1.33",
-    "requests": "at most LIMITS, also as resources of the SlurmCluster: one machine runs all",
+    "procMount": "Unmasked is left out: Kubernetes rejects it without a user namespace since 1.33",
+    "requests": "at most LIMITS, also as declared resources: one machine runs all",
     "volumes": "two of one PVC are one: the kubelet waits without end for the second one",
-    "customSlurmConfig": "SLURM_LINES, also in custom_slurm.conf: cgroups of version 1, no PMIx",
+    "customSlurmConfig": "with SLURM_LINES, also in its file: cgroups of version 1, no PMIx",
     "customCgroupConfig": "CGROUP_LINES, also in cgroup.conf: cgroups of version 1",
     "Secrets": "values are made up: they were taken out of the capture",
-    "slurm-scripts": "scripts that do nothing: their texts were taken out of the capture",
+    "slurm-scripts": "scripts that do nothing: their texts were taken out of the capture; those of "
+    "workers of 5.0 are in image and jail, as NodeSets have no volume of them",
     "kinds": "those of Prometheus and of OpenKruise's distributions are not served",
     "exporter": "no pod: there is no image of ours for it",
     "cluster": "StorageClass, PriorityClasses and the label of the node, which the objects name",
@@ -49,7 +51,7 @@ MpiDefault=none
 TopologyPlugin=topology/flat
 """
 CGROUP_LINES = "CgroupPlugin=disabled\n"
-LIMITS = {"cpu": "100m", "memory": "1Gi", "ephemeral-storage": "1Gi"}
+LIMITS = {"cpu": "50m", "memory": "1Gi", "ephemeral-storage": "1Gi"}
 _UNSERVED = ("PodMonitor", "ServiceMonitor", "ResourceDistribution")
 _WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet")
 _PLUGIN_NAME = "localhost/penstock-test/soperator-{}:26.05"
@@ -71,8 +73,15 @@ STANDS_FOR = {
     "populate_jail": "populate-jail",
     "sconfigcontroller": "operator",
     "busybox": "munge",
+    "node-exporter": "slurmctld",
+    "mariadb": "mariadb",
 }
 """Images of soperator, and the role that stands for each."""
+_OF_OPENKRUISE = ("volumeClaimUpdateStrategy", "scaleStrategy")
+"""Fields that StatefulSets of apps/v1 lack."""
+_INSTANCE = "app.kubernetes.io/instance"
+_CUSTOM = {"1.23": "custom_slurm.conf", "5.0": "slurm_k8s_extra.conf.noedit"}
+"""The file with a SlurmCluster's own lines."""
 _IMAGE = re.compile(r"registry\.example/([a-z_-]+)(?::[A-Za-z0-9._-]+)?")
 
 
@@ -87,7 +96,8 @@ def give(node: Node, ours: Iterable[ImageArchive]) -> dict[str, str]:
     images.give(node, archive)
     mariadb.load(node)
     found = images.give_all(node, ours)
-    return {**found, **{role: archive.exact[_PLUGIN_NAME.format(role)] for role in BUILT}}
+    stand_in = {role: archive.exact[_PLUGIN_NAME.format(role)] for role in BUILT}
+    return {**found, **stand_in, "mariadb": mariadb.IMAGE}
 
 
 @dataclass(frozen=True)
@@ -103,10 +113,12 @@ class File:
 class SoperatorCluster:
     """The objects, and the pods that Kubernetes' own controllers make of them."""
 
-    def __init__(self, node: Node, roles: Mapping[str, str]) -> None:
-        self.node = node
-        self.left = SoperatorObjects("1.23")
+    def __init__(self, node: Node, roles: Mapping[str, str], version: str = "1.23") -> None:
+        self.node, self.version = node, version
+        self.left = SoperatorObjects(version)
         self.name = self.namespace = self.left.name
+        self.prefix = f"{self.name}-" if version == "5.0" else ""
+        """Of the names of workloads."""
         self._roles = roles
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
@@ -120,21 +132,19 @@ class SoperatorCluster:
     def prepare(self) -> None:
         """Make all that the cluster has of its own, and what the objects name."""
         labels = [f"{key}={value}" for key, value in NODE_LABEL.items()]
-        self.node.kubectl("label", "nodes", "--all", *labels)
-        self._create(
-            [
-                *mariadb_operator.definitions(),
-                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}},
-                {
-                    "apiVersion": "storage.k8s.io/v1",
-                    "kind": "StorageClass",
-                    "metadata": {"name": "standard"},
-                    "provisioner": "kubernetes.io/host-path",
-                },
-                *self._priorities(),
-            ],
-            "kubectl",
-        )
+        self.node.kubectl("label", "nodes", "--all", "--overwrite", *labels)
+        every = [
+            *mariadb_operator.definitions(),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}},
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": "standard"},
+                "provisioner": "kubernetes.io/host-path",
+            },
+            *self._priorities(),
+        ]
+        self.node.kubectl("apply", "-f", "-", stdin=_list(every))
         kinds = [f"crd/{plural}.{mariadb_operator.GROUP}" for _, plural in mariadb_operator.KINDS]
         self.node.kubectl("wait", "--for=condition=Established", "--timeout=60s", *kinds)
 
@@ -149,28 +159,55 @@ class SoperatorCluster:
         self._database()
         job = f"job/{self.name}-populate-jail"
         self.kubectl("wait", "--for=condition=Complete", "--timeout=120s", job)
+        if self.version == "5.0":
+            self._give_scripts()
         self._leave([one for one in workloads if one["kind"] != "StatefulSet"])
-        self.kubectl("rollout", "status", "deployment/accounting", "--timeout=120s")
+        self.kubectl("rollout", "status", f"deployment/{self.prefix}accounting", "--timeout=120s")
         self._leave([one for one in workloads if one["kind"] == "StatefulSet"])
-        for pod in ("controller-0", "login-0", "worker-0", "worker-1"):
+        for pod in self.gated():
             self._open_gate(pod)
+
+    def _give_scripts(self) -> None:
+        """Put the script that jobs run into the jail: NodeSets of 5.0 have no volume of it."""
+        script = self.root() / "opt/slurm_scripts/task_prolog.sh"
+        script.parent.mkdir(parents=True)
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
+
+    def gated(self) -> tuple[str, ...]:
+        """Pods of OpenKruise's StatefulSets."""
+        return tuple(
+            f"{one['metadata']['name']}-{ordinal}"
+            for one in self.left.of("StatefulSet")
+            for ordinal in range(one["spec"]["replicas"])
+        )
 
     def status(self) -> None:
         """Write the status that soperator left."""
-        for kind in ("SlurmCluster", "MariaDB", "Grant"):
-            for one in self.left.of(kind):
-                body = json.dumps({"status": one.get("status") or {}})
-                self.kubectl(
-                    *("patch", kind, one["metadata"]["name"], "--type=merge", "-p", body),
-                    *("--subresource=status", f"--field-manager={MANAGER}"),
-                )
+        kinds = ("SlurmCluster", "NodeSet", "NodeSetPowerState", "MariaDB", "Grant")
+        for one in (found for kind in kinds for found in self.left.of(kind)):
+            body = json.dumps({"status": one.get("status") or {}})
+            self.kubectl(
+                *("patch", _kind(one), one["metadata"]["name"], "--type=merge", "-p", body),
+                *("--subresource=status", f"--field-manager={MANAGER}"),
+            )
+
+    def end_all(self) -> None:
+        """Delete the namespaced objects, and free the port of the machine."""
+        for kind in ("slurmclusters", "nodesets.slurm.nebius.ai"):
+            for one in self.list(kind):
+                body = json.dumps({"metadata": {"finalizers": None}})
+                self.kubectl("patch", kind, one["metadata"]["name"], "--type=merge", "-p", body)
+        every = "slurmclusters,nodesets.slurm.nebius.ai,statefulsets,deployments,services,pods"
+        self.kubectl("delete", every, "--all", "--grace-period=0", "--force", "--timeout=120s")
 
     def pods(self) -> dict[str, tuple[str, int]]:
-        """Uid and restarts of each pod that runs."""
+        """Uid and restarts of each pod of the SlurmCluster that runs."""
         return {
             one["metadata"]["name"]: (one["metadata"]["uid"], restarts(one))
             for one in self.list("pods")
             if one["status"]["phase"] == "Running"
+            and one["metadata"].get("labels", {}).get(_INSTANCE) == self.name
         }
 
     def owner(self, pod: str) -> set[str]:
@@ -178,22 +215,24 @@ class SoperatorCluster:
         found = json.loads(self.kubectl("get", "pod", pod, "-o", "json"))
         return {one["kind"] for one in found["metadata"].get("ownerReferences", ())}
 
-    def jail(self) -> dict[str, File]:
-        """All files of the jail, by their path."""
+    def root(self) -> Path:
+        """The jail, as a folder of this machine."""
         claim = json.loads(self.kubectl("get", "pvc", "jail-pvc", "-o", "json"))
         volume = claim["spec"]["volumeName"]
         path = self.node.kubectl("get", "pv", volume, "-o", "jsonpath={.spec.hostPath.path}")
-        root = Layout(self.node.name).volumes / Path(path).name
+        return Layout(self.node.name).volumes / Path(path).name
+
+    def jail(self) -> dict[str, File]:
+        """All files of the jail, by their path."""
+        root = self.root()
         return {str(one.relative_to(root)): _file(one) for one in root.rglob("*")}
 
     def foreign(self) -> Iterator[str]:
         """Objects whose metadata is not that of the capture."""
         for one in (one for one in self.left.objects if one["kind"] not in _UNSERVED):
             made, meta = self.made(one), one["metadata"]
-            group, _, version = made["apiVersion"].rpartition("/")
-            kind = f"{one['kind']}.{version}.{group}" if group else one["kind"]
             shown = ("-o", "json", "--show-managed-fields")
-            live = json.loads(self.kubectl("get", kind, meta["name"], *shown))["metadata"]
+            live = json.loads(self.kubectl("get", _kind(made), meta["name"], *shown))["metadata"]
             managers = {
                 entry["manager"] for entry in live["managedFields"] if "subresource" not in entry
             }
@@ -206,7 +245,8 @@ class SoperatorCluster:
     def made(self, one: Json) -> Json:
         """An object as it is created."""
         fresh = self.left.fresh(one)
-        requests = ("resources",) if one["kind"] == "SlurmCluster" else ("requests",)
+        declares = one["kind"] in ("SlurmCluster", "NodeSet")
+        requests = ("resources",) if declares else ("requests",)
         return cast("Json", self._changed(self._with_values(fresh), requests))
 
     def _leave(self, objects: Iterable[Json]) -> None:
@@ -220,9 +260,8 @@ class SoperatorCluster:
 
     def _create(self, objects: list[Json], name: str) -> list[str]:
         """The uids of the objects."""
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        told = ("-o", "jsonpath={.metadata.uid}{'\\n'}")
-        said = self.node.kubectl("create", f"--field-manager={name}", "-f", "-", *told, stdin=text)
+        told = ("-f", "-", "-o", "jsonpath={.metadata.uid}{'\\n'}")
+        said = self.node.kubectl("create", f"--field-manager={name}", *told, stdin=_list(objects))
         return said.split()
 
     def _priorities(self) -> list[Json]:
@@ -240,10 +279,11 @@ class SoperatorCluster:
 
     def _database(self) -> None:
         spec = self.left.of("MariaDB")[0]["spec"]
-        secret = json.loads(self.kubectl("get", "secret", "mariadb-password", "-o", "json"))
-        password = base64.b64decode(secret["data"]["password"]).decode()
         made = mariadb.objects(
-            None, {spec["database"]: password}, name=f"{self.name}-acct-db", user=spec["username"]
+            None,
+            {spec["database"]: self._password()},
+            name=f"{self.name}-acct-db",
+            user=spec["username"],
         )
         for one in made:
             one["metadata"]["namespace"] = self.namespace
@@ -266,61 +306,87 @@ class SoperatorCluster:
         if name == f"{self.name}-sshd-keys":
             return {**one, "data": _encoded(ssh_host_keys.generate())}
         if name == f"{self.name}-slurmdbd-configs":
-            return {**one, "data": _encoded({"slurmdbd.conf": self._slurmdbd_conf()})}
+            return {**one, "data": _encoded(self._slurmdbd_secret(set(one["data"])))}
         if name == f"{self.name}-slurm-configs" and one["kind"] == "ConfigMap":
             data: dict[str, str] = one["data"]
-            custom = f"{data['custom_slurm.conf']}\n{SLURM_LINES}"
+            file = _CUSTOM[self.version]
             cgroup = re.sub("CgroupPlugin=.*\n", CGROUP_LINES, data["cgroup.conf"])
-            return {**one, "data": {**data, "custom_slurm.conf": custom, "cgroup.conf": cgroup}}
+            more = {file: f"{data[file]}\n{SLURM_LINES}", "cgroup.conf": cgroup}
+            return {**one, "data": {**data, **more}}
         if one["kind"] == "SlurmCluster":
-            more = {"customSlurmConfig": SLURM_LINES, "customCgroupConfig": CGROUP_LINES}
+            more = {"customSlurmConfig": self.custom, "customCgroupConfig": CGROUP_LINES}
             return {**one, "spec": {**one["spec"], **more}}
         if one["kind"] == "StatefulSet":
             strategy = {"type": "RollingUpdate"}
-            spec = {k: v for k, v in one["spec"].items() if k != "volumeClaimUpdateStrategy"}
+            spec = {k: v for k, v in one["spec"].items() if k not in _OF_OPENKRUISE}
             spec["updateStrategy"] = strategy
             spec["template"] = {
                 **spec["template"],
                 "spec": _with_one_volume(spec["template"]["spec"]),
             }
             return {**one, "apiVersion": "apps/v1", "spec": spec}
-        if name == "slurm-exporter" and one["kind"] == "Deployment":
+        if name == f"{self.prefix}slurm-exporter" and one["kind"] == "Deployment":
             return {**one, "spec": {**one["spec"], "replicas": 0}}
         return one
+
+    def _slurmdbd_secret(self, keys: Set[str]) -> dict[str, str]:
+        database = {
+            "storageHost": f"{self.name}-acct-db",
+            "storagePort": "3306",
+            "storageUser": "slurm",
+            "storagePass": self._password(),
+        }
+        found = {"slurmdbd.conf": self._slurmdbd_conf(), **database}
+        return {key: found[key] for key in sorted(keys)}
+
+    def _password(self) -> str:
+        secret = self.left.find("Secret", "mariadb-password")["data"]["password"]
+        return base64.b64decode(secret).decode()
 
     def _slurmdbd_conf(self) -> str:
         node: Json = self.left.of("SlurmCluster")[0]["spec"]["slurmNodes"]["accounting"]
         declared = "".join(
             f"{k[0].upper()}{k[1:]}={v}\n" for k, v in node["slurmdbdConfig"].items()
         )
-        secret = self.left.find("Secret", "mariadb-password")["data"]["password"]
         return (
             "AuthType=auth/munge\nSlurmUser=root\nLogFile=/dev/null\nPidFile=/var/run/slurmdbd.pid\n"
             "DbdHost=accounting\nDbdPort=6819\nStorageLoc=slurm_acct_db\n"
             "StorageType=accounting_storage/mysql\n"
-            f"StoragePass={base64.b64decode(secret).decode()}\nStorageUser=slurm\n"
+            f"StoragePass={self._password()}\nStorageUser=slurm\n"
             f"StorageHost={self.name}-acct-db\nStoragePort=3306\n"
             "#\n#REST API settings\nAuthAltTypes=auth/jwt\n"
             f"AuthAltParameters=jwt_key=/var/spool/slurmdbd/jwt_hs256.key\n{declared}"
         )
 
     def _changed(self, value: Any, requests: tuple[str, ...]) -> Any:
-        """With other images and lower requests, and without procMount."""
+        """With other images and lower requests, and without `procMount: Unmasked`."""
         if isinstance(value, dict):
             fields = cast("Json", value)
+            if isinstance(role := self._role(fields.get("repository")), str):
+                repository, _, tag = self._roles[role].rpartition(":")
+                return {**fields, "repository": repository, "tag": tag}
             return {
                 k: _limited(cast("Json", v)) if k in requests else self._changed(v, requests)
                 for k, v in fields.items()
-                if k != "procMount"
+                if (k, v) != ("procMount", "Unmasked")
             }
         if isinstance(value, list):
             return [self._changed(one, requests) for one in cast("list[Any]", value)]
         return self._image(value) if isinstance(value, str) else value
 
     def _image(self, text: str) -> str:
-        found = _IMAGE.fullmatch(text)
-        role = STANDS_FOR.get(found[1]) if found else None
+        role = self._role(text)
         return self._roles[role] if role else text
+
+    def _role(self, image: object) -> str | None:
+        found = _IMAGE.fullmatch(image) if isinstance(image, str) else None
+        return STANDS_FOR.get(found[1]) if found else None
+
+    @property
+    def custom(self) -> str:
+        """The SlurmCluster's own lines of slurm.conf."""
+        declared: str = self.left.of("SlurmCluster")[0]["spec"].get("customSlurmConfig") or ""
+        return f"{declared}{SLURM_LINES}"
 
 
 def _with_one_volume(pod: Json) -> Json:
@@ -332,17 +398,31 @@ def _with_one_volume(pod: Json) -> Json:
         if claim and first.setdefault(claim, one["name"]) != one["name"]:
             others[one["name"]] = first[claim]
     volumes = [one for one in pod["volumes"] if one["name"] not in others]
-    containers = [
-        {
-            **one,
-            "volumeMounts": [
-                {**mount, "name": others.get(mount["name"], mount["name"])}
-                for mount in one["volumeMounts"]
-            ],
-        }
-        for one in pod["containers"]
+    containers = {
+        kind: [_with_mounts(one, others) for one in pod[kind]]
+        for kind in ("initContainers", "containers")
+    }
+    return {**pod, "volumes": volumes, **containers}
+
+
+def _with_mounts(container: Json, others: Mapping[str, str]) -> Json:
+    """A container whose mounts are of other volumes."""
+    if "volumeMounts" not in container:
+        return container
+    mounts = [
+        {**one, "name": others.get(one["name"], one["name"])} for one in container["volumeMounts"]
     ]
-    return {**pod, "volumes": volumes, "containers": containers}
+    return {**container, "volumeMounts": mounts}
+
+
+def _kind(one: Json) -> str:
+    """A kind with its version and group, as kubectl takes it."""
+    group, _, version = one["apiVersion"].rpartition("/")
+    return f"{one['kind']}.{version}.{group}" if group else one["kind"]
+
+
+def _list(objects: list[Json]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
 def _limited(amounts: Json) -> Json:

@@ -31,7 +31,7 @@ from penstock.decide.action import DeletionGround, DrainNode
 from penstock.decide.auth import key_rotation as key_ring
 from penstock.decide.config.reconfigure_log import Acknowledgements
 from penstock.decide.config.start import StartResult
-from penstock.decide.config.transaction import ConfigStep, ConfigView
+from penstock.decide.config.view import ConfigStep, ConfigView
 from penstock.decide.drain import deletion_guard as guard
 from penstock.decide.drain import resume
 from penstock.decide.drain.deletion_guard import DeletionVerdict

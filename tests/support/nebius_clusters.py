@@ -13,6 +13,7 @@ from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius import accounting
 from penstock.render.nebius.cluster import (
+    exporter,
     file_maps,
     login,
     metrics_monitor,
@@ -23,6 +24,7 @@ from penstock.render.nebius.cluster import (
     slurmctld,
     slurmrestd,
 )
+from penstock.render.nebius.cluster.worker_budget import worker_budget
 from penstock.render.nebius.inputs import ClusterInputs, Images
 from penstock.render.nebius.worker import pod as worker
 from penstock.render.nebius.worker import revision
@@ -99,12 +101,15 @@ class Rendered:
             secrets.ssh_host_keys(cluster, keys),
             *file_maps.objects(cluster),
             *services.objects(self.inputs),
+            worker_budget(self.inputs),
             *metrics_monitor.objects(self.inputs),
             slurmctld.stateful_set(self.inputs),
             login.stateful_set(self.inputs),
             slurmrestd.deployment(self.inputs),
             *sconfigcontroller.objects(self.inputs),
             *accounting.objects(self.inputs, "slurmdbd.conf", "hash"),
+            *exporter.objects(self.inputs),
+            *exporter.pod_monitor(self.inputs),
         ]
         if cluster.spec.has_jail:
             out.append(populate_jail.job(self.inputs, overwrite=False))

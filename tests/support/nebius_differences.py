@@ -21,16 +21,12 @@ class Difference:
 
 
 _POD = r"(StatefulSet|Deployment|Job|Worker) .*"
-_LATER = "comes with the exporter"
 
 OBJECTS: Final = (
     Difference(
         "passwords of MariaDB",
         r"Secret .*mariadb-(password|root)",
         "mariadb-operator creates them; the operator's own database is not served yet",
-    ),
-    Difference(
-        "exporter", r"(Deployment|Role|RoleBinding|ServiceAccount) .*slurm-exporter.*", _LATER
     ),
     Difference(
         "files of Slurm",
@@ -206,13 +202,28 @@ PATHS: Final = (
         "our image has none, and reads nothing there",
     ),
     Difference(
+        "program of the exporter",
+        r"Deployment .*containers\[exporter\]\.command",
+        "the operator's image has several programs; the original's has this one too",
+    ),
+    Difference(
+        "container that does nothing",
+        r"Deployment spec\.template\.spec\.initContainers",
+        "the exporter's container munge only replaced an older one of that name",
+    ),
+    Difference(
+        "rights of the exporter",
+        r"Role rules\[(configmaps|pods)\]",
+        "durations outlive its pod, and the older shape has labels of NodeSets too",
+    ),
+    Difference(
         "init-dir",
         r"Deployment .*initContainers\[init-dir\]\.(args|command|image)",
         "an image that the cluster has anyway; the engine waits for the jail",
     ),
     Difference(
         "default container",
-        r"(Deployment|Job) .*annotations\.kubectl\.kubernetes\.io/default-container",
+        r"(Deployment|Job) .*annotations(\.kubectl\.kubernetes\.io/default-container)?",
         "all pods have it, also in the older shape",
     ),
     Difference(

@@ -3,6 +3,9 @@
 {{- $given := .Values.slurmScripts | default dict -}}
 {{- $files := dict -}}
 {{- $checks := list -}}
+{{- range $key := list "prolog.sh" "epilog.sh" "hc_program.sh" -}}
+{{- $_ := set $files $key ($.Files.Get (printf "files/scripts/%s" $key)) -}}
+{{- end -}}
 {{- range $key, $file := dict "prolog" "prolog.sh" "epilog" "epilog.sh" "hcProgram" "hc_program.sh" -}}
 {{- with index $given $key -}}{{- $_ := set $files $file . -}}{{- end -}}
 {{- end -}}
@@ -10,10 +13,17 @@
 {{- with index $given $key -}}{{- $_ := set $files $key . -}}{{- end -}}
 {{- end -}}
 {{- range $name, $text := $given.custom -}}{{- $_ := set $files $name $text -}}{{- end -}}
-{{- range $name, $check := $given.builtIn -}}
-{{- if and (ne (toString $check.enabled) "false") $check.customContent -}}
-{{- $_ := set $files $name (tpl $check.customContent $) -}}
-{{- with $check.customConfig -}}{{- $checks = append $checks (include "slurm-cluster.check" (dict "root" $ "config" .) | fromYaml) -}}{{- end -}}
+{{- range $name, $check := include "slurm-cluster.builtIn" . | fromYaml -}}
+{{- if ne (toString $check.enabled) "false" -}}
+{{- with $check.customContent -}}{{- $_ := set $files $name (tpl . $) -}}
+{{- else -}}{{- with $.Files.Get (printf "files/scripts/%s" $name) -}}{{- $_ := set $files $name . -}}{{- end -}}
+{{- end -}}
+{{- if hasKey $files $name -}}
+{{- $shipped := $.Files.Get (printf "files/checks/%s.json" $name) -}}
+{{- if $check.customConfig -}}{{- $checks = append $checks (include "slurm-cluster.check" (dict "root" $ "config" $check.customConfig) | fromYaml) -}}
+{{- else if $shipped -}}{{- $checks = append $checks (fromJson $shipped) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $check := $given.extra -}}
@@ -21,7 +31,20 @@
 {{- with $check.config -}}{{- $checks = append $checks (include "slurm-cluster.check" (dict "root" $ "config" .) | fromYaml) -}}{{- end -}}
 {{- end -}}
 {{- with $checks -}}{{- $_ := set $files "checks.json" (toPrettyJson .) -}}{{- end -}}
-{{- toYaml $files -}}
+{{- toJson $files -}}
+{{- end -}}
+
+{{/* Checks by script: the chart's own, and over them those of the values. As YAML. */}}
+{{- define "slurm-cluster.builtIn" -}}
+{{- $found := dict -}}
+{{- range $path, $_ := .Files.Glob "files/checks/*.json" -}}
+{{- $name := base $path | trimSuffix ".json" -}}
+{{- $_ := set $found $name (dict "enabled" (ne $name "nvme_raid_health.sh")) -}}
+{{- end -}}
+{{- range $name, $check := (.Values.slurmScripts | default dict).builtIn -}}
+{{- $_ := set $found $name (mergeOverwrite (index $found $name | default dict) ($check | default dict)) -}}
+{{- end -}}
+{{- toYaml $found -}}
 {{- end -}}
 
 {{/* root; config: an entry of checks.json, as a mapping or as JSON with template expressions. */}}

@@ -1,6 +1,7 @@
 """`penstock local`: the built-in Kubernetes node."""
 
 import contextlib
+import subprocess
 import time
 from collections.abc import Generator
 from typing import Annotated
@@ -155,6 +156,21 @@ def delete(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Stop a node and remove everything of it; its pods are not asked (kubectl drain does)."""
     with _reporting_errors():
         Node(name).delete(node)
+
+
+@node_app.command("exec", context_settings={"allow_interspersed_args": False})
+def run_in(
+    node: NodeName,
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="A program of the node: crictl ps.")
+    ],
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Run a command inside a node, as docker exec does in a container of kind."""
+    with _reporting_errors():
+        require_root_linux()
+        enter = Node(name).inside(node)
+    raise typer.Exit(subprocess.run([*enter, *command], check=False).returncode)
 
 
 @node_app.command("list")

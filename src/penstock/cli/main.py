@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import demo, images, local, network, plan
+from penstock.cli import demo, exporter, images, local, network, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -14,6 +14,11 @@ app.add_typer(local.app, name="local")
 app.add_typer(images.app, name="images")
 app.command()(plan.plan)
 app.command()(network.network)
+# Its options are those of the program in the pod.
+app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(exporter.exporter)
 
 
 def main() -> None:

@@ -41,6 +41,7 @@ PROGRAMS: dict[Size, tuple[Program, ...]] = {
         programs.SCHEDULER,
         programs.KUBELET,
         programs.PROXY,
+        programs.CRICTL,
         programs.COREDNS_PROGRAM,
         programs.PAUSE,
         programs.VOLUMES,
@@ -55,7 +56,7 @@ PROGRAMS: dict[Size, tuple[Program, ...]] = {
 }
 
 
-FURTHER_PROGRAMS = (programs.KUBELET, programs.PROXY)
+FURTHER_PROGRAMS = (programs.KUBELET, programs.PROXY, programs.CRICTL)
 """Of a Kubernetes node beside the first of its cluster."""
 
 
@@ -119,6 +120,14 @@ def apiserver(size: Size, addresses: Addresses) -> Component:
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
             "--anonymous-auth=false",
+            # For APIs that a server in the cluster serves, such as metrics-server.
+            f"--requestheader-client-ca-file={PKI}/front-proxy-ca.crt",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={PKI}/front-proxy-client.crt",
+            f"--proxy-client-key-file={PKI}/front-proxy-client.key",
             "--allow-privileged=true",
             "--audit-policy-file=/etc/kubernetes/audit-policy.yaml",
             "--audit-log-path=/var/log/penstock/audit.log",

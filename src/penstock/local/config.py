@@ -49,6 +49,11 @@ SystemdCgroup = false
 """
 
 
+def crictl() -> str:
+    """Where crictl finds containerd."""
+    return f"runtime-endpoint: unix://{CONTAINERD_SOCKET}\n"
+
+
 def cni(addresses: Addresses, number: int = 0) -> str:
     """The network of the pods of node `number`: a point-to-point link each.
 

@@ -154,6 +154,9 @@ def _write_certificates(layout: Layout, there: Record) -> None:
     authority.issue("kube-apiserver", hosts=hosts).write(folder, "apiserver")
     kubelet_admin = authority.issue("kube-apiserver-kubelet-client", ("system:masters",))
     kubelet_admin.write(folder, "apiserver-kubelet")
+    front_proxy = pki.Authority.new("front-proxy")
+    front_proxy.pair.write(folder, "front-proxy-ca")
+    front_proxy.issue("front-proxy-client").write(folder, "front-proxy-client")
     private, public = pki.signing_key()
     (folder / "sa.pub").write_bytes(public)
     (folder / "sa.key").touch(mode=0o600)
@@ -208,6 +211,7 @@ def _kubelet_texts(layout: Layout, name: str, addresses: Addresses, number: int)
         "hostname": f"{name}\n",
         "hosts": f"127.0.0.1 localhost\n{addresses.node_of(number)} {name}\n",
         "resolv.conf": f"nameserver {addresses.node}\n",
+        "crictl.yaml": config.crictl(),
         "containerd/config.toml": config.containerd(snapshotter),
         "cni/net.d/10-penstock.conflist": config.cni(addresses, number),
         "kubernetes/kube-proxy.yaml": config.proxy(addresses, name),

@@ -43,6 +43,11 @@ class Program:
     """Values for string variables of the linker (`-X`)."""
     source: Path | None = None
     """Folder of main.go where the program is ours."""
+    bare: tuple[str, ...] = ()
+    """Modules whose own requirements are left out, so that all versions are those of Kubernetes.
+
+    Then the compiler finds its packages in the cache: a minute's work becomes ten seconds.
+    """
 
     @property
     def key(self) -> str:
@@ -54,6 +59,7 @@ class Program:
             json.dumps([ENVIRONMENT, FLAGS], sort_keys=True),
             os.uname().machine,
             source,
+            *self.bare,
         )
 
 
@@ -76,6 +82,9 @@ def go_mod(program: Program, staging: Sequence[str] = ()) -> str:
     lines = [f"module penstock.local/{program.name}", "", f"go {versions.GO}.0", ""]
     lines += [f"require {module} {version}" for module, version in program.requires.items()]
     lines += [f"replace {module} => {module} {program.staging}" for module in staging]
+    lines += [
+        f"replace {module} => {_copy_of(number)}" for number, module in enumerate(program.bare)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -83,6 +92,12 @@ def staging_modules(text: str) -> list[str]:
     """The modules that a go.mod replaces by folders of its own repository."""
     found = re.findall(r"(k8s\.io/[a-z0-9-]+) => \./staging/", text)
     return sorted(set(found))
+
+
+def without_requirements(text: str) -> str:
+    """A go.mod with nothing but the module's path and the version of its language."""
+    kept = re.findall(r"^(?:module|go) .*$", text, re.MULTILINE)
+    return "".join(f"{line}\n" for line in kept)
 
 
 def toolchain() -> str:
@@ -119,9 +134,10 @@ def _build(go: str, program: Program, folder: Path) -> None:
     staging: list[str] = []
     if program.staging:
         kubernetes = f"k8s.io/kubernetes@{program.requires['k8s.io/kubernetes']}"
-        message = _run([go, "mod", "download", "-json", kubernetes], work)
-        staging = staging_modules(Path(json.loads(message)["GoMod"]).read_text())
+        staging = staging_modules(Path(_downloaded(go, kubernetes, work)["GoMod"]).read_text())
     (work / "go.mod").write_text(go_mod(program, staging))
+    for number, module in enumerate(program.bare):
+        _copy_bare(go, f"{module}@{program.requires[module]}", work / _copy_of(number))
     if program.source:
         shutil.copy(program.source / "main.go", work)
     # A build fetches what it misses one after the other; this fetches ten at a time.
@@ -130,6 +146,27 @@ def _build(go: str, program: Program, folder: Path) -> None:
     output = str(folder / program.name)
     _run([go, "build", *FLAGS, "-ldflags", flags, "-o", output, program.package], work)
     shutil.rmtree(work)
+
+
+def _copy_of(number: int) -> str:
+    """The folder of a module without requirements, in the folder of the build."""
+    return f"./bare-{number}"
+
+
+def _copy_bare(go: str, module: str, folder: Path) -> None:
+    """Copy a module's files, which are read-only in Go's cache, without its requirements."""
+    shutil.copytree(
+        _downloaded(go, module, folder.parent)["Dir"], folder, copy_function=shutil.copyfile
+    )
+    for path in (folder, *folder.rglob("*/")):
+        path.chmod(0o755)
+    (folder / "go.mod").write_text(without_requirements((folder / "go.mod").read_text()))
+
+
+def _downloaded(go: str, module: str, folder: Path) -> dict[str, str]:
+    """What Go prints of a module in its cache: paths by name."""
+    found: dict[str, str] = json.loads(_run([go, "mod", "download", "-json", module], folder))
+    return found
 
 
 def _run(command: Sequence[str], folder: Path) -> str:

@@ -54,12 +54,15 @@ def end(layout: Layout) -> None:
             )
 
 
+def enter(first: Process) -> list[str]:
+    """The beginning of a command that runs in the node's namespaces."""
+    spaces = ("--mount", "--uts", "--ipc", "--net", "--pid")
+    return ["nsenter", "--target", str(first.pid), *spaces, "--root", "--wd", "--"]
+
+
 def inside(first: Process, command: Sequence[str], stdin: IO[bytes] | None = None) -> str:
     """Standard output of `command`, run in the node's namespaces. Raises LocalError."""
-    enter = ["nsenter", "--target", str(first.pid), "--mount", "--uts", "--ipc", "--net", "--pid"]
-    done = subprocess.run(
-        [*enter, "--root", "--wd", "--", *command], stdin=stdin, capture_output=True, check=False
-    )
+    done = subprocess.run([*enter(first), *command], stdin=stdin, capture_output=True, check=False)
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
         raise LocalError(f"{' '.join(command)} failed in the node: {said}")

@@ -234,8 +234,20 @@ class Node:
         return done.stdout
 
     def run(self, *command: str, stdin: IO[bytes] | None = None) -> str:
-        """Standard output of a command run inside the node."""
+        """Standard output of a command run inside the first node."""
         return launch.inside(self._first(), command, stdin)
+
+    def inside(self, name: str) -> list[str]:
+        """The beginning of a command that runs inside the Kubernetes node of that name."""
+        if name == self._record().node_name:
+            return launch.enter(self._first())
+        first = process.load(Layout(self.name, name).pid)
+        if first is None:
+            raise LocalError(
+                f"Cluster {self.name} has no running node {name}; "
+                "penstock local node list shows those it has."
+            )
+        return launch.enter(first)
 
     def import_image(self, archive: Path) -> None:
         """Give every node the images of a docker or OCI archive, now or when it comes."""

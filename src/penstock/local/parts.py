@@ -42,7 +42,8 @@ def prepare(
 
 def everything() -> None:
     """Fill the cache with all that the tests need. Raises LocalError."""
-    prepare(tuple(Size), also=(programs.HELM_PROGRAM,), releases=(OLDEST,), jail=True)
+    also = (programs.METRICS_SERVER_PROGRAM, programs.HELM_PROGRAM)
+    prepare(tuple(Size), also=also, releases=(OLDEST,), jail=True)
 
 
 def _compile(wanted: Sequence[Program]) -> None:

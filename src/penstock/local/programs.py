@@ -3,7 +3,15 @@
 from pathlib import Path
 
 from penstock.local.golang import Program
-from penstock.local.versions import COREDNS, HELM, KUBERNETES, KWOK
+from penstock.local.versions import (
+    COREDNS,
+    CRI_TOOLS,
+    HELM,
+    KUBERNETES,
+    KWOK,
+    METRICS_SERVER,
+    PROMETHEUS,
+)
 
 _SOURCES = Path(__file__).parent / "go"
 _STAGING = "v0." + KUBERNETES.partition(".")[2]
@@ -45,6 +53,35 @@ COREDNS_PROGRAM = Program(
         "k8s.io/client-go": _STAGING,
     },
 )
+CRICTL = Program(
+    name="crictl",
+    package="sigs.k8s.io/cri-tools/cmd/crictl",
+    requires={
+        "k8s.io/kubernetes": f"v{KUBERNETES}",
+        "sigs.k8s.io/cri-tools": f"v{CRI_TOOLS}",
+        "github.com/docker/docker": "v28.3.3+incompatible",
+        "github.com/invopop/jsonschema": "v0.13.0",
+        "github.com/urfave/cli/v2": "v2.27.7",
+    },
+    staging=_STAGING,
+    variables={"sigs.k8s.io/cri-tools/pkg/version.Version": f"v{CRI_TOOLS}"},
+    bare=("sigs.k8s.io/cri-tools",),
+)
+"""The client of a node's container runtime. Versions are those that cri-tools requires."""
+METRICS_SERVER_PROGRAM = Program(
+    name="metrics-server",
+    package="sigs.k8s.io/metrics-server/cmd/metrics-server",
+    requires={
+        "k8s.io/kubernetes": f"v{KUBERNETES}",
+        "sigs.k8s.io/metrics-server": f"v{METRICS_SERVER}",
+        "github.com/prometheus/prometheus": f"v{PROMETHEUS}",
+        "github.com/grafana/regexp": "v0.0.0-20240518133315-a468a5bfb3bc",
+    },
+    staging=_STAGING,
+    variables={"k8s.io/client-go/pkg/version.gitVersion": f"v{METRICS_SERVER}"},
+    bare=("sigs.k8s.io/metrics-server", "github.com/prometheus/prometheus"),
+)
+"""Runs in a pod where `kubectl top` is to work (`penstock.local.metrics_server`)."""
 PAUSE = Program(name="pause", package=".", source=_SOURCES / "pause", requires={})
 VOLUMES = Program(name="volumes", package=".", source=_SOURCES / "volumes", requires={})
 KWOK_PROGRAM = Program(

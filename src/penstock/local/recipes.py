@@ -153,7 +153,7 @@ def operator_context(folder: Path, arch: str) -> None:
     shutil.copytree(_wheels(arch), folder / "site")
     programs = folder / "bin"
     programs.mkdir()
-    for program in ("slurm_operator", "sconfigcontroller"):
+    for program in ("slurm_operator", "sconfigcontroller", "soperator-exporter"):
         shutil.copy2(IMAGES / OPERATOR.role / program, programs)
     source, target = ROOT / "src/penstock", folder / "src/penstock"
     target.mkdir(parents=True)

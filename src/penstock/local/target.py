@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock import __version__
-from penstock.local import buildah, engines, image_prefix, images, parts
+from penstock.local import buildah, engines, image_prefix, images, metrics_server, parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.node import DEFAULT_NAME, Node
+from penstock.local.programs import METRICS_SERVER_PROGRAM
 from penstock.local.progress import step
 from penstock.local.push import Push
 from penstock.local.recipes import LOCAL, ROLES, reference, version_tag
@@ -112,9 +113,10 @@ class BuiltIn(Target):
         return self.node.env
 
     def up(self) -> None:
-        """Compile and build what is missing, and start Kubernetes."""
-        parts.prepare((Size.NODE,))
+        """Compile and build what is missing, and start Kubernetes with what `kubectl top` needs."""
+        parts.prepare((Size.NODE,), also=(METRICS_SERVER_PROGRAM,))
         self.node.up()
+        metrics_server.add(self.node)
 
     def load(self) -> Images:
         """Build the images and import what the node does not have yet."""

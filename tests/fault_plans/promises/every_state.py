@@ -118,6 +118,16 @@ class Promises:
             "AccountingStorageHost=" in text for text in texts.values()
         )
 
+    def _is_exporters(self, space: str, obj: Json) -> bool:
+        """Whether it is an object of an exporter that its SlurmCluster has switched off."""
+        meta = obj["metadata"]
+        owner = next(iter(meta.get("ownerReferences", ())), {"name": ""})["name"]
+        component = meta.get("labels", {}).get("app.kubernetes.io/component", "exporter")
+        cluster = self._server.find(worker_sets.CLUSTERS, space, owner)
+        return component == "exporter" and not (cluster or {"spec": {}})["spec"].get(
+            "slurmNodes", {}
+        ).get("exporter", {}).get("enabled")
+
     def _declared(self, nodeset: Json, *, gone: bool) -> None:
         meta, daemon = nodeset["metadata"], is_daemon(nodeset)
         wanted = 0 if gone or daemon else worker_sets.replicas(self._server, nodeset)
@@ -140,7 +150,8 @@ class Promises:
             return
         space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
         if resource != PODS:
-            if resource not in EXPENDABLE and not self._is_unused(space, resource, name):
+            needed = not self._is_unused(space, resource, name)
+            if resource not in EXPENDABLE and needed and not self._is_exporters(space, obj):
                 self.broken.append(f"{resource} {name} was deleted")
             return
         if self._machines.runs_daemon(obj) and not self._is_restart(obj):

@@ -28,6 +28,7 @@ CAUSES = {
 CONTROLLER, NODESETS, ACCOUNTING = "a Controller", "a NodeSet", "an Accounting"
 LOGIN_TO_DATABASE = "the password of the database"
 SLURM_CLUSTER = "a SlurmCluster, or one of its NodeSets"
+CAUSES["exporter"] = (SLURM_CLUSTER,)
 OF_THE_LEFT = {
     "slurmctld": (CONTROLLER, NODESETS, RECORDS),
     "slurmdbd": (ACCOUNTING, LOGIN_TO_DATABASE),

@@ -127,6 +127,7 @@ ALWAYS: list[Case] = [
         "spec.sConfigController.reconfigurePollInterval",
         "must be above 0",
     ),
+    (CURRENT, {"spec.customSlurmConfig": "#\n" * 200_000}, "spec.customSlurmConfig", "at most"),
     *(
         (JAILED, {"spec.items.0.path": path}, "spec.items[0].path", "is no file of the jail")
         for path in ("/etc//x", "/etc/./x", "//etc/x", "/etc/x\0", "/", "", "/etc/\n")
@@ -202,7 +203,6 @@ WRITTEN: list[Case] = [
         f"{PARTITIONS}[0].config",
         "names a partition",
     ),
-    (CURRENT, {"spec.customSlurmConfig": "#\n" * 200_000}, "spec.customSlurmConfig", "at most"),
 ]
 """Faults for which only a write is rejected."""
 

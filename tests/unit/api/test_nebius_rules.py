@@ -426,12 +426,6 @@ AT_ADMISSION: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         CURRENT,
-        {"spec.slurmNodes.exporter.exporterContainer": ABSENT},
-        "spec.slurmNodes.exporter.exporterContainer",
-        "must be given while the exporter is enabled",
-    ),
-    (
-        CURRENT,
         {"spec.volumeSources": [*SOURCES, {"name": "jail", **PVC}]},
         "spec.volumeSources",
         "'jail' is there 2 times",
@@ -647,7 +641,16 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         "spec.k8sNodeFilters: podAffinity of all is not used",
     ),
     (CURRENT, {f"{ACCOUNTING}.size": 2}, f"{ACCOUNTING}.size: not used"),
-    (CURRENT, {}, "spec.slurmNodes.exporter.enabled: not served yet"),
+    (
+        CURRENT,
+        {"spec.slurmNodes.exporter.exporterContainer.port": 9},
+        "spec.slurmNodes.exporter.exporterContainer.port: not used",
+    ),
+    (
+        CURRENT,
+        {"spec.slurmNodes.exporter.exporterContainer.securityLimitsConfig": "x"},
+        "spec.slurmNodes.exporter.exporterContainer.securityLimitsConfig: not used",
+    ),
     (CURRENT, {"spec.slurmNodes.exporter.size": 2}, "spec.slurmNodes.exporter.size: not used"),
     (
         OLDER,
@@ -764,10 +767,7 @@ def test_every_row_of_unsupported_fields_has_a_test():
 
 def test_fields_that_are_served_are_not_reported():
     found = [one.split(":")[0] for one in unsupported(nebius.made(OLDER))]
-    assert found == [
-        "spec.plugStackConfig.ncclDebug.enabled",
-        "spec.slurmNodes.exporter.enabled",
-    ]
+    assert found == ["spec.plugStackConfig.ncclDebug.enabled"]
     assert unsupported(nebius.made(NODES)) == []
 
 

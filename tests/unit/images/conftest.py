@@ -52,6 +52,11 @@ def jail_slurmd() -> Generator[ModuleType]:
 
 
 @pytest.fixture
+def static_nodes() -> Generator[ModuleType]:
+    yield from _module("static_nodes")
+
+
+@pytest.fixture
 def jail_sshd() -> Generator[ModuleType]:
     yield from _module("jail_sshd")
 

@@ -154,7 +154,7 @@ async def test_an_object_of_another_owner_is_left_alone() -> None:
     applier = Applier(Client(api, clock=ManualClock()))
     made = await applier.ensure(CONFIG_MAPS, owned("one"), None)
     assert made.done == "created"
-    with pytest.raises(NotOursError, match="controlled by another object"):
+    with pytest.raises(NotOursError, match="controlled by Controller c"):
         await applier.ensure(CONFIG_MAPS, owned("two"), made.live)
     assert [r.method for r in api.requests] == ["GET", "PATCH"]
 

@@ -36,7 +36,14 @@ def test_no_node_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["list"], ["down", "--all"], ["node", "list"], ["node", "add", "b"], ["node", "stop", "b"]],
+    [
+        ["list"],
+        ["down", "--all"],
+        ["node", "list"],
+        ["node", "add", "b"],
+        ["node", "stop", "b"],
+        ["node", "exec", "b", "crictl", "ps"],
+    ],
 )
 def test_commands_on_clusters_need_root_too(
     command: list[str], monkeypatch: pytest.MonkeyPatch
@@ -62,6 +69,14 @@ def test_a_list_names_the_process_that_started_each_cluster(
     assert f"(pid {here.pid}, ended)" in older
     assert not Node("mine").abandoned
     assert Node("older").abandoned
+
+
+def test_a_command_runs_only_in_a_node_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    save(Layout("mine"), this_process(bound=True))
+    done = CliRunner().invoke(app, ["node", "exec", "--name", "mine", "b", "crictl", "-v"])
+    assert done.exit_code == 1
+    assert "Cluster mine has no running node b; penstock local node list shows" in done.output
 
 
 def save(layout: Layout, starter: Starter) -> None:

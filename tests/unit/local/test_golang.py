@@ -32,6 +32,18 @@ def test_go_mod_replaces_staging_modules_by_their_releases() -> None:
     ]
 
 
+def test_modules_whose_requirements_do_not_count_are_copies() -> None:
+    text = golang.go_mod(programs.METRICS_SERVER_PROGRAM, ["k8s.io/api"]).splitlines()
+    assert "require sigs.k8s.io/metrics-server v0.8.0" in text
+    assert text[-2:] == [
+        "replace sigs.k8s.io/metrics-server => ./bare-0",
+        "replace github.com/prometheus/prometheus => ./bare-1",
+    ]
+    assert golang.without_requirements(
+        "module a.b/c\n\ngo 1.24.4\n\nrequire (\n\tgo.d/e v1.0.0\n)\n"
+    ) == ("module a.b/c\ngo 1.24.4\n")
+
+
 def test_programs_report_their_version() -> None:
     assert ("k8s.io/component-base/version.gitVersion", "v1.34.4") in (
         programs.APISERVER.variables.items()
@@ -46,6 +58,7 @@ def test_every_change_of_what_a_program_is_made_from_changes_its_key() -> None:
         replace(program, staging="v0"),
         replace(program, variables={"a": "b"}),
         replace(program, source=programs.PAUSE.source),
+        replace(program, bare=("k8s.io/api",)),
     ]
     assert len({program.key, *(other.key for other in others)}) == len(others) + 1
     assert replace(program).key == program.key

@@ -11,21 +11,23 @@ from e2e_kit.soperator_cluster import SoperatorCluster, changed_fields
 from penstock.local.node import Node
 
 DIFFERENT = {
-    "images": r".*\.image",
-    "StatefulSets": r"apiVersion|spec\.(updateStrategy\..*|volumeClaimUpdateStrategy)",
+    "images": r".*\.image(\.(repository|tag))?",
+    "StatefulSets": r"apiVersion|spec\.(updateStrategy\..*|volumeClaimUpdateStrategy)"
+    r"|spec\.scaleStrategy",
     "procMount": r".*\.securityContext\.procMount",
     "requests": r".*\.(requests|resources)\.(cpu|memory|ephemeral-storage)",
     "volumes": r"spec\.template\.spec\.(volumes.*|containers\.volumeMounts\.name)",
-    "settings": r"spec\.custom(Slurm|Cgroup)Config|data\.c(ustom_slurm|group)\.conf",
-    "Secrets": r"data\.(ssh_host_.*|slurmdbd\.conf)",
+    "settings": r"spec\.custom(Slurm|Cgroup)Config|data\.c(ustom_slurm|group)\.conf"
+    r"|data\.slurm_k8s_extra\.conf\.noedit",
+    "Secrets": r"data\.(ssh_host_.*|slurmdbd\.conf|storage.*)",
     "exporter": r"spec\.replicas",
 }
 """Fields that may differ, after `soperator_cluster.CHANGES`."""
 
 
-@pytest.fixture
-def cluster() -> SoperatorCluster:
-    return SoperatorCluster(Node("none"), defaultdict(lambda: "ours"))
+@pytest.fixture(params=["1.23", "5.0"])
+def cluster(request: pytest.FixtureRequest) -> SoperatorCluster:
+    return SoperatorCluster(Node("none"), defaultdict(lambda: "ours:1"), request.param)
 
 
 def test_only_listed_fields_differ_from_the_captured_objects(cluster: SoperatorCluster) -> None:
@@ -40,14 +42,14 @@ def test_only_listed_fields_differ_from_the_captured_objects(cluster: SoperatorC
     assert found == set()
 
 
-def test_volumes_differ_in_workers_alone(cluster: SoperatorCluster) -> None:
+def test_volumes_differ_where_two_are_of_one_pvc_alone(cluster: SoperatorCluster) -> None:
     found = {
         one["metadata"]["name"]
         for one in cluster.left.objects
         for path in changed_fields(cluster.left.fresh(one), cluster.made(one))
         if "volume" in path and "volumeClaimUpdateStrategy" not in path
     }
-    assert found == {"worker"}
+    assert found == {{"1.23": "worker", "5.0": "soperator-login"}[cluster.version]}
 
 
 def test_a_changed_label_is_seen() -> None:

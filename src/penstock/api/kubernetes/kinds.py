@@ -293,6 +293,10 @@ class ServiceMonitor(KubeObject, frozen=True):
     spec: Json = field(default_factory=dict[str, Any])
 
 
+class PodMonitor(KubeObject, frozen=True):
+    """A PodMonitor of Prometheus' operator."""
+
+
 class ServiceAccount(KubeObject, frozen=True):
     """A ServiceAccount."""
 
@@ -373,6 +377,15 @@ SERVICE_MONITORS = Resource(
     "ServiceMonitor",
     "servicemonitors",
     ServiceMonitor,
+    optional=True,
+    forbidden_is_absent=True,
+)
+POD_MONITORS = Resource(
+    "monitoring.coreos.com",
+    "v1",
+    "PodMonitor",
+    "podmonitors",
+    PodMonitor,
     optional=True,
     forbidden_is_absent=True,
 )

@@ -26,6 +26,7 @@ from penstock.api.nebius.rule_parts import (
     known_names,
     pod_fields,
 )
+from penstock.api.nebius.size_rules import size_problems
 from penstock.api.nebius.slurm_nodes import SERVICE_TYPES
 from penstock.api.nebius.slurmcluster import (
     WAIT_ABOVE_POLL,
@@ -49,6 +50,9 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
     spec = obj.spec
     if spec == _NO_SPEC:
         yield Problem("spec", ABSENT)
+        return
+    if sizes := list(size_problems(spec)):
+        yield from sizes
         return
     yield from _filters(spec)
     yield from cluster_name(obj)
@@ -77,7 +81,7 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
 def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
     """Faults for which a write is rejected, and with which a stored cluster still works."""
     spec = obj.spec
-    if spec == _NO_SPEC:
+    if spec == _NO_SPEC or any(size_problems(spec)):
         return
     yield from same_sources(spec)
     yield from jail_admission_problems(spec)
@@ -89,10 +93,6 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
     if exporter.enabled:
         path = f"{_NODES}.exporter.k8sNodeFilterName"
         yield from _filter(path, exporter.k8s_node_filter_name, _filter_names(spec))
-        if exporter.exporter_container is None:
-            yield Problem(
-                f"{_NODES}.exporter.exporterContainer", f"{ABSENT} while the exporter is enabled"
-            )
     login = spec.slurm_nodes.login
     port = login.sshd_service_node_port
     if (

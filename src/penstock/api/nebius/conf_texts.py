@@ -25,9 +25,6 @@ _PARTITION: Final = re.compile(r"[^\s,=#\"\\\[\]]+")
 _PARTITION_KEY: Final = re.compile(r"(?:^|\s)PartitionName\s*=", re.IGNORECASE)
 _FEATURE: Final = re.compile(r"[^\s=#\"'\\]+")
 _MOST_PROBLEMS: Final = 20
-_LONGEST: Final = 2**18
-"""Characters of a text of lines: reading more would delay other requests, and a ConfigMap with all
-files has four times as many bytes."""
 
 
 def cluster_texts(spec: SlurmClusterSpec) -> Iterator[Problem]:
@@ -167,8 +164,6 @@ def _lines(path: str, text: str) -> Iterator[Problem]:
     if found := _CONTROL_IN_LINES.search(text):
         line = text.count("\n", 0, found.start()) + 1
         yield Problem(path, f"line {line} has the control character {found[0]!r}: remove it")
-    elif len(text) > _LONGEST:
-        yield Problem(path, f"has {len(text)} characters: write at most {_LONGEST}")
     else:
         for one in Document.parse(text).problems():
             yield Problem(path, f"line {one.line} is {one.message}")

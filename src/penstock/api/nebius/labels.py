@@ -29,6 +29,8 @@ JAILED_AGGREGATION: Final = f"{GROUP}/jailed-aggregation"
 """On JailedConfigs that are one group: one reconfigure follows the changes of all of them."""
 COMMON: Final = "common"
 """Of JAILED_AGGREGATION: the group of the operator's own files."""
+POD_PROTECT: Final = "nodeset.penstock.dev/pod-protect"
+"""On a worker pod: it has a job and is not evicted."""
 REVISION: Final = "controller-revision-hash"
 """On a worker pod: hash of its template, as pods of a StatefulSet have it."""
 

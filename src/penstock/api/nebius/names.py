@@ -60,6 +60,11 @@ def node_set_service(cluster: str, node_set: str) -> str:
     return service(cluster, f"nodeset-{node_set}")
 
 
+def worker_budget(cluster: str) -> str:
+    """The PodDisruptionBudget of all workers of a SlurmCluster."""
+    return f"{cluster}-workers-pdb"
+
+
 def slurm_configs(cluster: str) -> str:
     """The ConfigMap with the files in force."""
     return f"{cluster}-slurm-configs"
@@ -122,9 +127,30 @@ def config_writer_role_binding(cluster: str) -> str:
     return f"{config_writer_role(cluster)}-binding"
 
 
+def exporter_account(cluster: SlurmCluster, prefix: str) -> str:
+    """The ServiceAccount of the exporter: the user's, or the operator's."""
+    given = cluster.spec.slurm_nodes.exporter.service_account_name
+    return given or f"{exporter(prefix)}-sa"
+
+
+def exporter(prefix: str) -> str:
+    """The Deployment of the exporter, and what the names of its rights begin with."""
+    return f"{prefix}slurm-exporter"
+
+
+def exporter_state(cluster: str) -> str:
+    """The ConfigMap in which the exporter keeps durations."""
+    return f"{cluster}-slurm-exporter-state"
+
+
 def controller_monitor(cluster: str) -> str:
     """The ServiceMonitor of slurmctld."""
     return f"{cluster}-slurmctld-metrics"
+
+
+def exporter_monitor(cluster: str) -> str:
+    """The PodMonitor of the exporter."""
+    return cluster
 
 
 def munge_secret(cluster: str) -> str:

@@ -116,11 +116,6 @@ CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
         "not used: a SlurmCluster has one slurmdbd",
     ),
     Row(
-        f"{_NODE}.exporter.enabled",
-        lambda s: s.slurm_nodes.exporter.enabled,
-        f"{_NOT_YET}, the cluster has no exporter",
-    ),
-    Row(
         f"{_NODE}.exporter.size",
         lambda s: (s.slurm_nodes.exporter.size or 1) != 1,
         "not used: a SlurmCluster has one exporter",
@@ -305,6 +300,12 @@ def _containers(spec: SlurmClusterSpec) -> Iterator[str]:
     if writer.port:
         yield "spec.sConfigController.container.port: not used, its metrics have a fixed one"
     daemons = [("spec.sConfigController.container", writer)]
+    exporter = nodes.exporter
+    if exporter.enabled and exporter.exporter_container is not None:
+        path = f"{_NODE}.exporter.exporterContainer"
+        daemons.append((path, exporter.exporter_container))
+        if exporter.exporter_container.port:
+            yield f"{path}.port: not used, its metrics have fixed ones"
     if nodes.rest.rest is not None:
         daemons.append((f"{_NODE}.rest.rest", nodes.rest.rest))
     if accounting.enabled and accounting.slurmdbd is not None:

@@ -26,6 +26,7 @@ from penstock.api.nebius.rule_parts import (
     percentage,
     pod_fields,
 )
+from penstock.api.nebius.size_rules import size_problems
 from penstock.api.nebius.volume_rules import (
     nodeset_mounts,
     nodeset_volume_names,
@@ -45,6 +46,9 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
     spec = obj.spec
     if spec == _NO_NODES:
         yield Problem("spec", ABSENT)
+        return
+    if sizes := list(size_problems(spec)):
+        yield from sizes
         return
     if not cluster_of(obj):
         yield Problem(
@@ -81,6 +85,8 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
 def nodeset_admission_problems(obj: NodeSet) -> Iterator[Problem]:
     """A budget that the current version rejects and older ones accepted, and texts of files."""
     spec = obj.spec
+    if any(size_problems(spec)):
+        return
     yield from nodeset_texts(spec)
     yield from node_set_mount_advice(_VOLUMES, spec.slurmd.volumes)
     yield from node_set_counts(spec)
@@ -122,6 +128,9 @@ def power_state_problems(obj: NodeSetPowerState) -> Iterator[Problem]:
 def jailed_config_problems(obj: JailedConfig) -> Iterator[Problem]:
     """Faults of a JailedConfig."""
     spec = obj.spec
+    if sizes := list(size_problems(spec)):
+        yield from sizes
+        return
     for index, item in enumerate(spec.items):
         if not _is_file_of_jail(item.path):
             yield Problem(
@@ -152,6 +161,9 @@ def active_check_problems(obj: ActiveCheck) -> Iterator[Problem]:
     if spec == _NO_CHECK:
         yield Problem("spec", ABSENT)
         return
+    if sizes := list(size_problems(spec)):
+        yield from sizes
+        return
     if spec.check_type == "k8sJob" and spec.k8s_job_spec is None:
         yield Problem("spec.k8sJobSpec", f"{ABSENT} for checkType k8sJob")
     if spec.check_type == "slurmJob" and spec.slurm_job_spec is None:
@@ -163,6 +175,9 @@ def active_check_problems(obj: ActiveCheck) -> Iterator[Problem]:
 def node_configurator_problems(obj: NodeConfigurator) -> Iterator[Problem]:
     """Faults of a NodeConfigurator."""
     spec = obj.spec
+    if sizes := list(size_problems(spec)):
+        yield from sizes
+        return
     for field, container in (
         ("rebooter", spec.rebooter),
         ("customContainer", spec.custom_container),

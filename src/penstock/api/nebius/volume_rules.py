@@ -69,6 +69,19 @@ def cluster_volumes(spec: SlurmClusterSpec) -> Iterator[Problem]:
     yield from _cluster_volume_names(spec)
 
 
+def claim_names(spec: SlurmClusterSpec) -> Iterator[tuple[str, str, str]]:
+    """Name of each source of a PVC that a pod has, the field with the PVC's name, and that name."""
+    used = {volume.volume_source_name for _, volume in _volumes(spec)}
+    used |= {mount.volume_source_name for _, mounts in cluster_mounts(spec) for mount in mounts}
+    if spec.has_jail:
+        used.add(JAIL_SOURCE)
+    for index, source in enumerate(spec.volume_sources):
+        claim = source.persistent_volume_claim
+        if claim is not None and source.name in used:
+            field = f"spec.volumeSources[{index}].persistentVolumeClaim.claimName"
+            yield source.name, field, str(claim.get("claimName", ""))
+
+
 def nodeset_volume_names(path: str, volumes: SlurmdVolumes, *, has_sssd: bool) -> Iterator[Problem]:
     """Mounts of a NodeSet with the name of another volume of the pod."""
     spool = volumes.spool

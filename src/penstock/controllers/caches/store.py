@@ -9,6 +9,7 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
     JOBS,
+    POD_MONITORS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -27,6 +28,8 @@ T = TypeVar("T", bound=KubeObject)
 DAEMONS = tuple(app_labels.COMPONENTS)
 """Label app.kubernetes.io/name of pods of Slinky's clusters."""
 WORKERS = ("slurmd",)
+MONITORS = ("slurm-exporter",)
+"""That of PodMonitors."""
 
 
 class CacheStore:
@@ -46,6 +49,7 @@ class CacheStore:
             PODS: ours,
             JOBS: ours,
             SERVICE_MONITORS: ours,
+            POD_MONITORS: _named(MONITORS),
             SERVICE_ACCOUNTS: ours,
             ROLES: ours,
             ROLE_BINDINGS: ours,

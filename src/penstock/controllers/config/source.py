@@ -12,7 +12,7 @@ from typing import Protocol
 from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import KubeObject
-from penstock.decide.config.transaction import Version
+from penstock.decide.config.view import Version
 from penstock.model.cluster import ClusterMarks
 from penstock.slurm import versions
 from penstock.slurm.conf import slurmctld_port

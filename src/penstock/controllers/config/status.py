@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from penstock.api.cluster.slurmctld_status import SlurmctldStatus
 from penstock.base.times import write
-from penstock.decide.config.transaction import ConfigStep
 from penstock.decide.config.triggers import TriggerStep
+from penstock.decide.config.view import ConfigStep
 
 S = TypeVar("S", bound=SlurmctldStatus)
 

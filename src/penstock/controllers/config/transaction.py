@@ -18,14 +18,8 @@ from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.reconfigure_log import Acknowledgements, read
 from penstock.decide.config.start import SLURMCTLD, Start, StartResult, observe
-from penstock.decide.config.transaction import (
-    ConfigStep,
-    ConfigView,
-    Stage,
-    Version,
-    is_settled,
-    next_step,
-)
+from penstock.decide.config.transaction import is_settled, next_step
+from penstock.decide.config.view import ConfigStep, ConfigView, Stage, Version
 from penstock.decide.pod.workload import restarts, stuck
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render.config.content import content_hash, rejections_in

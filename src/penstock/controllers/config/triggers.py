@@ -12,7 +12,6 @@ from penstock.base.times import write
 from penstock.controllers.config.source import ConfigSource
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
-from penstock.decide.config.transaction import ConfigView
 from penstock.decide.config.triggers import (
     REJECTED,
     WAITING,
@@ -22,6 +21,7 @@ from penstock.decide.config.triggers import (
     initial_triggers,
     next_trigger_step,
 )
+from penstock.decide.config.view import ConfigView
 from penstock.decide.pod.workload import workload
 from penstock.kube import Client, NotFoundError
 

@@ -9,17 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.base import duration
-from penstock.controllers.runtime.arguments import LEVELS, add_switch
+from penstock.controllers.runtime.arguments import LEVELS, Address, add_switch, address
 
 POLL, TIMEOUT = "20s", "1m"
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Address of a server. No host means each address of the pod, port 0 no server."""
-
-    host: str | None
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     add("--cluster-name", default="soperator", help="name of the SlurmCluster")
     add("--jail-path", default="/mnt/jail", help="where the jail is mounted")
     add("--slurmapiserver", default="http://localhost:6820", metavar="URL", help="its slurmrestd")
-    where: dict[str, Any] = {"type": _address, "metavar": "[HOST]:PORT"}
+    where: dict[str, Any] = {"type": address, "metavar": "[HOST]:PORT"}
     add("--metrics-bind-address", default=":8080", help="0: no metrics", **where)
     add("--health-probe-bind-address", default=":8081", help="/healthz and /readyz", **where)
     add_switch(parser, "--metrics-secure", "serve metrics by TLS, to those who may read them")
@@ -87,11 +79,6 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     )
 
 
-def _address(text: str) -> Address:
-    host, _, port = text.rpartition(":")
-    return Address(host.strip("[]") or None, int(port))
-
-
 def _seconds(text: str) -> float:
     found = duration.seconds(text)
     if found <= 0:
@@ -99,4 +86,4 @@ def _seconds(text: str) -> float:
     return found
 
 
-_address.__name__, _seconds.__name__ = "address", "duration"
+_seconds.__name__ = "duration"

@@ -10,7 +10,7 @@ from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.config.source import ConfigSource
 from penstock.controllers.nebius.clusters import NebiusClusters
-from penstock.decide.config.transaction import Version
+from penstock.decide.config.view import Version
 from penstock.decide.jail import job_namespaces
 from penstock.render.config.content import content_hash
 from penstock.render.nebius.config.files import files, own_hash

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from penstock.api.kubernetes.kinds import JOBS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
+from penstock.api.kubernetes.kinds import (
+    JOBS,
+    POD_MONITORS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+)
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.controllers.admission.protected_secrets import WRITE_PATH, ProtectedSecrets
@@ -45,6 +51,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
     )
     more = (
         (JOBS, caches.jobs),
+        (POD_MONITORS, caches.pod_monitors),
         (SERVICE_ACCOUNTS, caches.service_accounts),
         (ROLES, caches.roles),
         (ROLE_BINDINGS, caches.role_bindings),

@@ -9,16 +9,19 @@ from msgspec.structs import replace
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.kinds import (
+    BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
     NODES,
+    POD_MONITORS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
     SERVICE_ACCOUNTS,
+    SERVICE_MONITORS,
     SERVICES,
     STATEFUL_SETS,
     Node,
@@ -36,7 +39,9 @@ from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.accounting import ClusterAccounting
 from penstock.controllers.nebius.adoption import ADOPTED, Adoption, AdoptionReport
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.exporter import ClusterExporter
 from penstock.controllers.nebius.jail import JailPopulation
+from penstock.controllers.nebius.named_pvcs import NamedPvcs
 from penstock.controllers.nebius.nodeset import cluster_of_worker
 from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
@@ -76,6 +81,7 @@ from penstock.render.nebius.cluster import (
     services,
     slurmrestd,
 )
+from penstock.render.nebius.cluster.worker_budget import worker_budget
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.translate.nebius import availability
 from penstock.translate.nebius.availability import Availability
@@ -133,6 +139,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         *(
             Watch(one, owner_of(SLURM_CLUSTERS))
             for one in (
+                BUDGETS,
                 CONFIG_MAPS,
                 SERVICES,
                 STATEFUL_SETS,
@@ -143,6 +150,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 ROLE_BINDINGS,
                 MARIADBS,
                 GRANTS,
+                SERVICE_MONITORS,
+                POD_MONITORS,
             )
         ),
         Watch(CONFIG_MAPS, clusters_using),
@@ -170,6 +179,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._workers = OwnWorkers(context, self.events)
         self._adoption = Adoption(context, self.events)
         self._sssd = ClusterSssd(context)
+        self._pvcs = NamedPvcs(context)
+        self._exporter = ClusterExporter(context, self._adoption, self.events)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one SlurmCluster; a deleted one is kept until its own workers are drained."""
@@ -190,7 +201,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         state.parts = state.workers = None
         self._slurmctld.begin(obj)
         if missing := self._secrets.missing(obj):
-            found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
+            words = f"spec.secrets.sshdKeysName: Secret {missing[0]} does not exist"
+            next_step = "Create it with the host keys of sshd"
+            found = Finding(None, "SecretNotFound", f"{words}. {next_step}")
             return [found, availability.common(resting=False, waiting=(found,))]
         unusable = self._secrets.unusable(obj)
         # Only a new cluster waits: a cluster of another operator may work by means unknown here.
@@ -216,7 +229,11 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         of_logins = await self._apply_daemons(
             obj, self._clusters.inputs(obj), report, may_start=usable
         )
+        of_exporter = await self._exporter.reconcile(
+            obj, self._clusters.inputs(obj), report, may_start=usable
+        )
         state.workers = await self._workers.run(obj)
+        of_pvcs = await self._pvcs.findings(obj)
         drifted = await self._drifted(obj)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]
@@ -227,9 +244,11 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *availability.conditions(obj, parts),
             *filter(None, [unusable]),
             availability.common(resting=resting, waiting=()),
+            *of_pvcs,
             *of_config,
             *of_logins,
             *of_directory,
+            *of_exporter,
             *slurmdbd[1:],
             *of_records,
             *filter(None, [self._undelivered(obj)]),
@@ -255,8 +274,12 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return [*wrong, *drift_finding(words, obj.status.conditions)]
 
     def _first(self, cluster: ClusterInputs) -> list[Json]:
-        """What pods mount or resolve, before the pods."""
-        return [*services.objects(cluster), *file_maps.objects(cluster.cluster)]
+        """What pods mount or resolve and what protects them, before the pods."""
+        return [
+            *services.objects(cluster),
+            *file_maps.objects(cluster.cluster),
+            worker_budget(cluster),
+        ]
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool
@@ -297,6 +320,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             self._slurmctld.requeue_after(obj),
             self._accounting.requeue_after(obj),
             self._sssd.requeue_after(obj),
+            self._pvcs.requeue_after(obj),
+            self._exporter.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
 
@@ -304,6 +329,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         """Those of parts that are gone, of accounting once it is off, and others'."""
         found = self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
         found |= availability.OF_THE_ORIGINAL | self._workers.outdated(obj)
+        found |= self._exporter.outdated(obj)
         if not self._undelivered(obj):
             found |= {availability.JAILED_CONFIGS_DELIVERED}
         return found if self._states.of(obj).is_adopted else found | {ADOPTED}

@@ -23,8 +23,8 @@ from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.conditions import has_worked
-from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
 from penstock.decide.config.triggers import TriggerStep, is_pending
+from penstock.decide.config.view import ConfigStep, ConfigView, Stage
 from penstock.decide.partition.retention import DRAINING
 from penstock.decide.pod.workload import workload
 from penstock.render.config.content import content_hash

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     JOBS,
+    POD_MONITORS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -62,6 +63,7 @@ class NebiusCaches(KubernetesCaches):
         self.mariadbs = store.of(MARIADBS, raw=True)
         self.grants = store.of(GRANTS, raw=True)
         self.jobs = store.of(JOBS, raw=True)
+        self.pod_monitors = store.of(POD_MONITORS, raw=True)
         self.advanced_stateful_sets = store.of(ADVANCED_STATEFUL_SETS, raw=True)
         self.service_accounts = store.of(SERVICE_ACCOUNTS, raw=True)
         self.roles = store.of(ROLES, raw=True)

@@ -19,7 +19,7 @@ from penstock.controllers.partition.state import AppliedPartitions, ChangeContex
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_PENDING
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
-from penstock.decide.config.transaction import Version
+from penstock.decide.config.view import Version
 from penstock.decide.partition.conditions import CONFIG_APPLIED, rejected_finding
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import Final
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 """Of logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Address of a server. No host means each address of the pod, port 0 no server."""
+
+    host: str | None
+    port: int
+
+
+def address(text: str) -> Address:
+    """Parse `[HOST]:PORT`. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    return Address(host.strip("[]") or None, int(port))
 
 
 def add_switch(parser: argparse.ArgumentParser, option: str, words: str) -> None:

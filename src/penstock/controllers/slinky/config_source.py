@@ -9,7 +9,7 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.config.source import ConfigSource
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
-from penstock.decide.config.transaction import Version
+from penstock.decide.config.view import Version
 from penstock.render.config.content import content_hash
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.cluster import slurmctld as render

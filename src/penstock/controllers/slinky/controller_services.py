@@ -12,8 +12,8 @@ from penstock.controllers.cluster.metrics_monitor import ServiceMonitors
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.runtime.report import Events
 from penstock.decide.config import conditions as config_findings
-from penstock.decide.config.transaction import ConfigStep
 from penstock.decide.config.triggers import TriggerStep
+from penstock.decide.config.view import ConfigStep
 from penstock.render.slinky.inputs import ClusterInputs
 
 

@@ -32,8 +32,8 @@ from penstock.controllers.slinky.slurmctld_pods import SlurmctldPods
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config import files as config_files
-from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
 from penstock.decide.config.triggers import TriggerStep, is_pending
+from penstock.decide.config.view import ConfigStep, ConfigView, Stage
 from penstock.decide.drift import choice
 from penstock.decide.drift import findings as drift_finding
 from penstock.decide.pod.workload import workload

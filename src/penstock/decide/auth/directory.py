@@ -1,8 +1,9 @@
 """State of the directory service that sssd of a login pod uses, read from sssd's log.
 
 Local users work without the directory, so the pods stay ready and no other signal exists. The lines
-are those of SSSD's src/providers/ldap. Only our image prints the search bases
-(`images/entrypoints/sssd_lines.py`); sssd itself has them as traces.
+are those of SSSD's src/providers/ldap. The search bases are added by our image
+(`images/entrypoints/sssd_lines.py`) and by the sidecar of SlurmClusters
+(`render/shell/sssd_sidecar.sh`); sssd itself has them as traces.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ MOST_LINES = 4096
 MOST_BASES = 64
 """Search bases that are remembered; a domain of sssd has at most ten."""
 _SUCCESS = "0"
+_OTHER_FILE = "sssd.conf or a certificate has changed; starting again with it"
+"""The sidecar's own line: search bases of the former file count no more."""
 
 
 def asks(conf: str) -> bool:
@@ -89,6 +92,8 @@ class DirectoryState:
                 connection, bind = f"{bind}; {words}" if bind else words, ""
             elif _CONNECTED in line:
                 connection, bind = "", ""
+            elif line.endswith(_OTHER_FILE):
+                bases.clear()
             elif (search := _searched(line)) is not None:
                 bases.pop(search.base, None)
                 if search.code != _SUCCESS and len(bases) < MOST_BASES:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.base.text import list_some
-from penstock.decide.config.transaction import ConfigStep, Stage, restarts_slurmctld
+from penstock.decide.config.transaction import restarts_slurmctld
+from penstock.decide.config.view import ConfigStep, Stage
 from penstock.slurm.conf.apply_method import Force, Item, Plan
 from penstock.slurm.conf.includes import SLURM_CONF, included
 from penstock.slurm.conf.similar_key import similar_key

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
 from penstock.decide.drift import Found
@@ -53,7 +54,7 @@ def drift(
     compared: set[str] = set()
     for pod in pods:
         node = nodes.get(slurm_node_name(pod))
-        if node is None or pod.metadata.deleting:
+        if node is None or pod.metadata.deleting or _is_of_another(workers, pod, node):
             continue
         # Thousands of nodes show a handful of values.
         shown = (node.features, node.weight)
@@ -106,6 +107,12 @@ def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
         elif one.live == str(parameters.USUAL_WEIGHT):
             words[WEIGHT] = ""
     return _with(workers.parameters, words), ""
+
+
+def _is_of_another(workers: WorkerSet, pod: Pod, node: Node) -> bool:
+    """Whether another operator declared a node, by a line without the worker set's feature."""
+    is_adopted = marks.ADOPTED_REVISION in pod.metadata.annotations
+    return is_adopted and workers.names.feature not in node.features
 
 
 def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:

@@ -136,17 +136,20 @@ class Applier:
 def _check_owner(manifest: Json, live: Json) -> None:
     wanted = _controller(manifest)
     found = _controller(live)
-    if wanted is not None and wanted != found:
+    if wanted and wanted.get("uid") != found.get("uid"):
         meta = live["metadata"]
+        owner = f"{found.get('kind')} {found.get('name')}" if found else "nobody"
         raise NotOursError(
             f"{live.get('kind', 'object')} {meta.get('namespace', '')}/{meta['name']} exists and "
-            f"is controlled by {'another object' if found else 'nobody'}"
+            f"is controlled by {owner}"
         )
 
 
-def _controller(obj: Json) -> str | None:
+def _controller(obj: Json) -> Json:
+    """The owner reference of the controller of an object; empty without one."""
     owners = cast("list[Json]", obj["metadata"].get("ownerReferences") or [])
-    return next((o.get("uid") for o in owners if o.get("controller")), None)
+    none: Json = {}
+    return next((one for one in owners if one.get("controller")), none)
 
 
 def _pinned(manifest: Json, live: Json) -> Json:

@@ -35,6 +35,7 @@ _OF_NO_POD: Final = frozenset(
         "sshdServiceNodePort",
         "userIsolation",
         "mariadbOperator",
+        "podMonitorConfig",
         "slurmConfig",
         "reconfigurePollInterval",
         "reconfigureWaitTimeout",
@@ -104,6 +105,14 @@ def sconfigcontroller(cluster: ClusterInputs) -> DeclaredPods:
     """Those of sconfigcontroller."""
     node = cluster.spec.sconfig_controller
     return _declared(cluster, node, {"sconfigctrl": node.container}, node.node.k8s_node_filter_name)
+
+
+def exporter(cluster: ClusterInputs) -> DeclaredPods:
+    """Those of the exporter. Its PodMonitor is no part of the pod."""
+    node = cluster.spec.slurm_nodes.exporter
+    return _declared(
+        cluster, node, {"exporter": node.exporter_container}, node.k8s_node_filter_name
+    )
 
 
 def _declared(

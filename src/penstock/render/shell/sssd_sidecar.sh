@@ -1,7 +1,7 @@
 # Runs sssd with the debug level in $1 and the mounted sssd.conf, and again when that or a
 # certificate has changed. With level 0, the default of the field, the log has what sssd reports by
-# itself, results of binds and new connections. The latter two are traces (0x0400): the operator reads
-# them, and all other traces are left out.
+# itself, results of binds, new connections, and search bases of sssd.conf that do not exist. All but
+# the first are traces (0x0400): the operator reads them, and all other traces are left out.
 #
 # sssd takes only a file of root's own, and none that is a link as mounted ones are: it gets a copy,
 # without carriage returns. A Secret that is deleted changes nothing. While there is no sssd.conf, or
@@ -21,7 +21,49 @@ has_domain() { grep -q '^[[:space:]]*\[\(domain\|application\)/' "$kept"; }
 is_late() { [ $(($(date +%s) - began)) -ge "$patience" ]; }
 without_traces() {
   sed -u -n -e '/Connection established\./{p;d}' -e '/Bind result: /{p;d}' \
+    -e '/ldap_search_ext called: .* base: \[.*\]; msgid/{p;d}' -e '/Search result: /{p;d}' \
     -e '/(0x0400)/d' -e '/^\[RID#/d' -e p
+}
+bases() {
+  name='ldap_\(user_\|group_\)\{0,1\}search_base' value='\([^?]*[^?[:space:]]\)'
+  sed -n "s/^[[:space:]]*$name[[:space:]]*=[[:space:]]*$value.*/\2/p" "$own"
+}
+has() { printf '%s\n' "$1" | grep -qixF -e "$base"; }
+# A search and its result are two lines of one request. The result is shown with its base when a base
+# of sssd.conf is gone, and when it is there again. Entries that a group names may be missing.
+with_bases() {
+  gone=
+  while IFS= read -r line; do
+    case $line in
+      *'ldap_search_ext called: '* | *'Search result: '*) ;;
+      *)
+        printf '%s\n' "$line"
+        continue
+        ;;
+    esac
+    request=${line#*'[RID#'} request=${request%%]*}
+    case $request in '' | *[!0-9]*) request=0 ;; esac
+    case $line in
+      *'ldap_search_ext called: '*)
+        base=${line##*' base: ['} base=${base%]; msgid*}
+        eval "base_$request=\$base"
+        continue
+        ;;
+    esac
+    eval "base=\${base_$request-}; unset base_$request"
+    [ "$base" ] || continue
+    case $line in
+      *'Search result: No such object(32)'*)
+        if has "$gone" || ! has "$(bases)"; then continue; fi
+        gone=$(printf '%s\n' "$gone" "$base")
+        ;;
+      *)
+        if [ -z "$gone" ] || ! has "$gone"; then continue; fi
+        gone=$(printf '%s\n' "$gone" | grep -vixF -e "$base" -e '')
+        ;;
+    esac
+    printf '%s, base: [%s]\n' "$line" "$base"
+  done
 }
 nobody() {
   printf '%s\n' '[sssd]' 'services = nss, pam' 'domains = nobody' '[domain/nobody]' \
@@ -60,7 +102,7 @@ while :; do
   else
     rm -f "$traces"
     mkfifo "$traces"
-    without_traces <"$traces" &
+    without_traces <"$traces" | with_bases &
     "$run" --interactive -c "$own" -d 0x0470 --logger=stderr >"$traces" 2>&1 & sssd=$!
   fi
   while kill -0 $sssd 2>/dev/null; do

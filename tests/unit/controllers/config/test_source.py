@@ -23,7 +23,7 @@ from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.settings import Settings
-from penstock.decide.config.transaction import Stage, Version
+from penstock.decide.config.view import Stage, Version
 from penstock.kube import Client, Manager, Recorder
 from penstock.kube.runtime.declaration import Signals
 from penstock.model.cluster import ClusterMarks

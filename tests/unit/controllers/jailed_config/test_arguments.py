@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.controllers.jailed_config.arguments import Address, parse
+from penstock.controllers.jailed_config.arguments import parse
+from penstock.controllers.runtime.arguments import Address
 
 WRONG = [
     (["--unknown=1"], "unrecognized arguments: --unknown=1"),

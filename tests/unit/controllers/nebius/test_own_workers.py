@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from fault_plans import nebius_specs as specs
+from penstock.api.nebius.labels import POD_PROTECT
 from penstock.simulation.faults import Fault
 from unit.controllers.nebius.lab import CLUSTERS, CORE, OLDER, SPACE, Lab, played
 
+REFUSED = 429
+"""Of an eviction: a budget forbids it."""
 KEYS = f"{CORE}/secrets/{specs.HOST_KEYS}"
 
 
@@ -58,6 +61,34 @@ def test_scale_in_waits_for_the_job_of_the_worker_that_goes() -> None:
         assert lab.pods("worker-") == ["worker-0", "worker-1"]
         lab.world.slurm.finish(job)
         await lab.until(lambda: len(lab.pods("worker-")) == 1)
+        await lab.available()
+
+    played(play, OLDER)
+
+
+def test_a_worker_is_evicted_only_without_a_job() -> None:
+    """D66."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        job = lab.world.slurm.submit(2)
+        assert job is not None
+        of_workers = [f"{CORE}/pods/{name}" for name in lab.pods("worker-")]
+
+        def labelled() -> list[bool]:
+            return [
+                POD_PROTECT in pod["metadata"]["labels"]
+                for pod in lab.world.server.objects("/pods", SPACE)
+                if pod["metadata"]["name"].startswith("worker-")
+            ]
+
+        await lab.until(lambda: labelled() == [True, True])
+        for path in of_workers:
+            assert lab.world.ask("POST", f"{path}/eviction", {"metadata": {}}).status == REFUSED
+        lab.world.slurm.finish(job)
+        await lab.until(lambda: labelled() == [False, False])
+        answer = lab.world.ask("POST", f"{of_workers[0]}/eviction", {"metadata": {}})
+        assert answer.status != REFUSED
         await lab.available()
 
     played(play, OLDER)

@@ -78,7 +78,8 @@ def test_a_secret_of_the_user_is_named_waited_for_and_found() -> None:
     async def play(lab: Lab) -> None:
         lab.world.edit_cluster(SPACE, {"secrets": {"sshdKeysName": "mine"}})
         await lab.until(lambda: lab.condition()[1] == "SecretNotFound")
-        assert lab.condition()[2] == "Secret mine does not exist"
+        words = "spec.secrets.sshdKeysName: Secret mine does not exist. Create it with"
+        assert lab.condition()[2].startswith(words)
         assert lab.phase() == "Pending"
         assert lab.find("batch/jobs", JOB) is None
         lab.make(f"{CORE}/secrets", "Secret", "mine", data={"key": "a2V5"})
@@ -89,6 +90,27 @@ def test_a_secret_of_the_user_is_named_waited_for_and_found() -> None:
         lab.world.prepare(SPACE)
         spec = specs.slurm_cluster(CURRENT, 0)
         declare(lab, "slurm", {**spec, "secrets": {"sshdKeysName": "mine"}})
+        lab.world.declare_nodeset(1)
+
+    played(play, replicas=-1, before=before)
+
+
+def test_an_absent_pvc_is_named_until_it_is_created() -> None:
+    """S009."""
+
+    async def play(lab: Lab) -> None:
+        await lab.until(lambda: lab.condition()[1] == "PvcNotFound")
+        assert "[1].persistentVolumeClaim.claimName: PVC later does not" in lab.condition()[2]
+        await lab.settled(60)
+        lab.make(f"{CORE}/persistentvolumeclaims", "PersistentVolumeClaim", "later")
+        await lab.until(lambda: lab.condition()[1] != "PvcNotFound")
+        await lab.available()
+
+    def before(lab: Lab) -> None:
+        lab.world.prepare(SPACE)
+        spec = specs.slurm_cluster(CURRENT, 0)
+        spec["volumeSources"][1]["persistentVolumeClaim"] = {"claimName": "later"}
+        declare(lab, "slurm", spec)
         lab.world.declare_nodeset(1)
 
     played(play, replicas=-1, before=before)

@@ -103,7 +103,8 @@ def test_a_good_configuration_is_active_and_a_bad_one_never_in_force(shape: str)
 
 def test_jailed_configs_are_named_until_they_are_gone() -> None:
     async def play(lab: Lab) -> None:
-        await lab.until(lambda: lab.phase() == "Available")
+        # The phase does not wait for slurmrestd.
+        await lab.until(lambda: lab.condition()[0] == "True")
         assert lab.condition("JailedConfigsDelivered") == ("", "", "")
         for name, labels in (("motd", LABELS), ("other", {})):
             body: Json = {

@@ -46,6 +46,15 @@ def test_a_search_base_that_does_not_exist_is_told_until_it_does() -> None:
     assert said.after(PRESENT).words == ""
 
 
+def test_a_search_base_of_a_former_file_counts_no_more() -> None:
+    """The sidecar of a SlurmCluster stays, and starts sssd again with another file."""
+    again = "sssd: sssd.conf or a certificate has changed; starting again with it\n"
+    assert DirectoryState().after(ABSENT).after(again).words == ""
+    assert DirectoryState().after(again + ABSENT).words == SEARCH
+    named = f"(0x0400): [RID#4] Search result: No such object(32), base: [{again.strip()}]\n"
+    assert DirectoryState().after(ABSENT + named).words.startswith(SEARCH)
+
+
 def test_the_condition_names_the_secret_and_the_event_is_sent_once() -> None:
     told = directory.findings("sssd", {"login-b": BIND, "login-a": BIND, "login-c": ""}, ())
     shown = {one.type: one for one in conditions(told)}

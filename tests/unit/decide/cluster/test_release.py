@@ -12,7 +12,8 @@ from penstock.api.registry import REGISTRY
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Persistence
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.decide.cluster.release import findings, trial, unknown, unknown_words
-from penstock.decide.config.transaction import ConfigView, Stage, Version, next_step
+from penstock.decide.config.transaction import next_step
+from penstock.decide.config.view import ConfigView, Stage, Version
 from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, release_problem
 
 CONF = "ClusterName=x\nHealthCheckTimeout=3\nPartitionName=a Nodes=ALL Exclusive=NODE\n"

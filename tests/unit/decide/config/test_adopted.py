@@ -8,7 +8,8 @@ import pytest
 
 from penstock.api.cluster.marks import ADOPTED_PODS
 from penstock.decide.config.conditions import APPLIED, findings
-from penstock.decide.config.transaction import ConfigView, Stage, Version, equal_meaning, next_step
+from penstock.decide.config.transaction import equal_meaning, next_step
+from penstock.decide.config.view import ConfigView, Stage, Version
 from penstock.render.config.content import content_hash
 
 

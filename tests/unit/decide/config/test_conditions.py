@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.decide.config.conditions import APPLIED, VALID, findings, place, step
-from penstock.decide.config.transaction import ConfigStep, Stage
+from penstock.decide.config.view import ConfigStep, Stage
 from penstock.slurm.conf.apply_method import needs
 from penstock.slurm.conf.apply_method_table import TABLE
 

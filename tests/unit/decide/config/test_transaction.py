@@ -17,14 +17,8 @@ from penstock.api.cluster.marks import (
 from penstock.api.slinky.controller import ControllerStatus
 from penstock.controllers.config.transaction import rejected_before
 from penstock.decide.config.reconfigure_log import Acknowledgements, read
-from penstock.decide.config.transaction import (
-    ConfigStep,
-    ConfigView,
-    Stage,
-    Version,
-    is_settled,
-    next_step,
-)
+from penstock.decide.config.transaction import is_settled, next_step
+from penstock.decide.config.view import ConfigStep, ConfigView, Stage, Version
 from penstock.render.config.content import content_hash
 from penstock.slurm.conf.apply_method import Force
 

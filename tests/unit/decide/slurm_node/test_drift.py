@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.api.cluster import marks
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed import node_comment
 from penstock.decide.slurm_node.drift import (
@@ -70,6 +71,18 @@ def test_a_node_that_is_on_its_way_is_left_out() -> None:
     assert look(seen(0, "slow", live="Features=compute,fast Weight=2")).found.keys() == {
         "compute-0"
     }
+
+
+def test_a_node_of_an_adopted_pod_without_the_sets_feature_is_another_operators() -> None:
+    """D82: soperator 5.0 declares nodes in slurm.conf, and its NodeSets are lines there."""
+    foreign = replace(seen(0, "slow"), features=("slow",))
+    named = {foreign.name: foreign}
+    confs = {"new": declared().spec.extra_conf}
+    adopted_pod = pod(0, annotations={marks.ADOPTED_REVISION: "worker-cpu-1"})
+    assert drift(worker_set(declared()), [adopted_pod], named, confs) == NodeDrift()
+    assert drift(worker_set(declared()), [pod(0)], named, confs).found.keys() == named.keys()
+    ours = {foreign.name: seen(0, "slow")}
+    assert drift(worker_set(declared()), [adopted_pod], ours, confs).found.keys() == ours.keys()
 
 
 def test_a_weight_that_slurmctld_forgot_is_no_drift() -> None:

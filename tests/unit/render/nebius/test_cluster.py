@@ -86,6 +86,7 @@ def test_custom_init_containers_come_first(shape: str):
             LOGIN,
             "spec.slurmNodes.rest",
             "spec.slurmNodes.accounting",
+            "spec.slurmNodes.exporter",
             "spec.sConfigController.node",
             node,
         )
@@ -394,14 +395,17 @@ def test_metrics_of_slurmctld_are_found_while_it_serves_them(shape: str):
 def test_each_file_that_a_pod_mounts_alone_is_there(shape: str):
     found = of_shape(shape)
     every = found.objects()
-    data = {one["metadata"]["name"]: one["data"] for one in every if one["kind"] == "ConfigMap"}
+    maps_ = (one for one in every if one["kind"] == "ConfigMap")
+    data = {one["metadata"]["name"]: one.get("data", {}) for one in maps_}
     pods = [one["spec"]["template"]["spec"] for one in every if one["kind"] in WORKLOADS]
     missing: list[str] = []
     for spec in (*pods, found.pod()["spec"]):
         maps = {
-            one["name"]: one["configMap"]["name"] for one in spec["volumes"] if "configMap" in one
+            one["name"]: one["configMap"]["name"]
+            for one in spec.get("volumes", ())
+            if "configMap" in one
         }
-        mounts = [each for one in spec["containers"] for each in one["volumeMounts"]]
+        mounts = [each for one in spec["containers"] for each in one.get("volumeMounts", ())]
         missing += [
             each["mountPath"]
             for each in mounts

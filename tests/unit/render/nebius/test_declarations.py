@@ -135,7 +135,7 @@ def check(found: Rendered) -> None:
     canonical_json(found.objects())
     added = templates(found)
     for spec in pods(found):
-        volumes = [one["name"] for one in spec["volumes"]]
+        volumes = [one["name"] for one in spec.get("volumes", ())]
         assert len(set(volumes)) == len(volumes)
         every = [*spec.get("initContainers", ()), *spec["containers"]]
         own = [one for one in every if "volumeMounts" in one]

@@ -121,7 +121,7 @@ def pods(found: Rendered) -> Iterator[Json]:
 
 
 def check_pod(spec: Json) -> None:
-    for one in spec["volumes"]:
+    for one in spec.get("volumes", ()):
         assert LABEL.fullmatch(one["name"])
         assert one.get("persistentVolumeClaim", {"claimName": "x"})["claimName"]
     for one in (*spec.get("initContainers", ()), *spec["containers"]):

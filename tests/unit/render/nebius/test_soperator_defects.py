@@ -143,3 +143,18 @@ def test_one_pod_alone_has_the_labels_of_slurmctld(shape: str):
     assert template["slurm.nebius.ai/controller-type"] == "main"
     assert "DaemonSet" not in {one["kind"] for one in found.objects()}
     assert any("controller.size" in one for one in unsupported_fields(found.inputs.cluster))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_budget_forbids_each_eviction_of_a_worker_with_a_job(shape: str):
+    """D66: whatever number of pods Kubernetes expects of a SlurmCluster or NodeSet."""
+    found = of_shape(shape)
+    (budget,) = (one for one in found.objects() if one["kind"] == "PodDisruptionBudget")
+    assert budget["spec"].keys() == {"minAvailable", "selector"}
+    assert budget["spec"]["minAvailable"] > 1_000_000
+    selector = budget["spec"]["selector"]["matchLabels"].items()
+    for number, workers in enumerate(found.workers):
+        assert workers.protect_busy_pods
+        idle = found.pod(number)["metadata"]["labels"]
+        assert not selector <= idle.items()
+        assert selector <= {**idle, workers.marks.protect: "true"}.items()

@@ -142,6 +142,67 @@ def test_the_log_of_level_0_has_no_traces_but_those_of_connections(sidecar: Side
     assert sidecar.log.read_text().splitlines() == list(shown)
 
 
+TRACE = "[be] [x] (0x0400): [RID#4] "
+
+
+def search(base: str, result: str) -> list[str]:
+    """Both traces of a search, as sssd 2.12 prints them."""
+    return [
+        f"{TRACE}ldap_search_ext called: server: [1] filter: [(uid=x] base: [y)] "
+        f"base: [{base}]; msgid = 1",
+        f"{TRACE}Search result: {result}, no errmsg set",
+    ]
+
+
+ABSENT, PRESENT = "No such object(32)", "Success(0)"
+
+
+def test_the_log_of_level_0_names_a_search_base_that_does_not_exist_and_its_return(
+    sidecar: Sidecar,
+) -> None:
+    """Once each; an entry or another base that is missing is no mistake."""
+    said = [
+        *(
+            one
+            for base in ("dc=a", "uid=gone,dc=a", "ou=sudo,dc=a")
+            for one in search(base, ABSENT)
+        ),
+        *search("DC=A", ABSENT),
+        *search("ou=b c", ABSENT),
+        f"{TRACE}Search result: {ABSENT}",
+        *(one for _ in range(2) for one in search("dc=a", PRESENT)),
+        f"{TRACE}Connection established.",
+    ]
+    (sidecar.root / "say").write_text("".join(f"{line}\n" for line in said))
+    sidecar.conf.write_text(
+        f"{CONF}ldap_search_base = dc=a\nldap_user_search_base=ou=B c ?subtree?(x=*)\n"
+        "ldap_sudo_search_base = ou=sudo,dc=a\n"
+    )
+    sidecar.start(level="0")
+    until(lambda: said[-1] in sidecar.log.read_text())
+    assert sidecar.log.read_text().splitlines() == [
+        f"{TRACE}Search result: {ABSENT}, no errmsg set, base: [dc=a]",
+        f"{TRACE}Search result: {ABSENT}, no errmsg set, base: [ou=b c]",
+        f"{TRACE}Search result: {PRESENT}, no errmsg set, base: [dc=a]",
+        said[-1],
+    ]
+
+
+def test_names_in_searches_are_no_commands(sidecar: Sidecar) -> None:
+    """Of requests and bases, which anybody may choose who looks a user up."""
+    harm = f"$(touch {sidecar.root}/harm)"
+    said = [
+        line.replace("RID#4", f"RID#{harm}") for line in search(f"dc=a{harm}`{harm}`'\";", ABSENT)
+    ]
+    said.append(f"{TRACE}Connection established.")
+    (sidecar.root / "say").write_text("".join(f"{line}\n" for line in said))
+    sidecar.conf.write_text(f"{CONF}ldap_search_base = dc=a{harm}`{harm}`'\";\n")
+    sidecar.start(level="0")
+    until(lambda: said[-1] in sidecar.log.read_text())
+    assert len(sidecar.log.read_text().splitlines()) == 2
+    assert not (sidecar.root / "harm").exists()
+
+
 def test_a_level_in_the_file_is_not_overridden_by_the_fields_default(sidecar: Sidecar) -> None:
     sidecar.conf.write_text(f"{CONF}debug_level = 9\n")
     sidecar.start(level="0")

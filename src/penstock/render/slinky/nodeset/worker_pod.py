@@ -13,6 +13,7 @@ from penstock.api.slinky import names, tolerations
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts import merge
 from penstock.render.parts.digest import config_digest
+from penstock.render.parts.disruption_budget import disruption_budget
 from penstock.render.parts.node_pin import pin_to_node
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import metadata, object_metadata
@@ -36,18 +37,13 @@ __all__ = [
     "worker_pvcs",
 ]
 
-MORE_THAN_ALL = 2**31 - 1
-"""Healthy pods that a PodDisruptionBudget can ask for at most."""
-
 
 def shared_objects(cluster: ClusterInputs) -> list[Json]:
     """Headless Service and PodDisruptionBudget of all workers of a cluster.
 
     Every NodeSet of the cluster is an owner, none of them the managing one; no NodeSet, no objects.
     The budget forbids each eviction of a pod that carries the pod-protect label, so it is there
-    whether or not a NodeSet asks for protection. Kubernetes takes `spec.replicas` for the number of
-    pods that there should be. In DaemonSet mode that has no meaning: there a number is required
-    that is never reached. Source: Kubernetes documentation, "Specifying a Disruption Budget".
+    whether or not a NodeSet asks for protection. In DaemonSet mode `spec.replicas` has no meaning.
     """
     if not cluster.nodesets:
         return []
@@ -55,7 +51,6 @@ def shared_objects(cluster: ClusterInputs) -> list[Json]:
     ordered = sorted(cluster.nodesets, key=lambda nodeset: nodeset.metadata.name)
     owners = [owner(nodeset, controller=False) for nodeset in ordered]
     counted = all(one.spec.scaling_mode == "StatefulSet" for one in ordered)
-    most: Json = {"maxUnavailable": 0} if counted else {"minAvailable": MORE_THAN_ALL}
     return [
         service(
             names.worker_service(name),
@@ -65,20 +60,13 @@ def shared_objects(cluster: ClusterInputs) -> list[Json]:
             *owners,
             headless=True,
         ),
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": object_metadata(names.worker_budget(name), namespace, {}, *owners),
-            "spec": {
-                **most,
-                "selector": {
-                    "matchLabels": {
-                        slinky_labels.POD_PROTECT: app_labels.TRUE,
-                        slinky_labels.CLUSTER: name,
-                    }
-                },
-            },
-        },
+        disruption_budget(
+            names.worker_budget(name),
+            namespace,
+            {slinky_labels.POD_PROTECT: app_labels.TRUE, slinky_labels.CLUSTER: name},
+            *owners,
+            counted=counted,
+        ),
     ]
 
 

@@ -1,0 +1,1 @@
+"""What a scrape of the exporter costs in a large cluster."""

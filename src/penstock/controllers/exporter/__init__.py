@@ -1,0 +1,1 @@
+"""The process `soperator-exporter`: metrics of one Slurm cluster."""
