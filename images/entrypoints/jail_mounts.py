@@ -17,6 +17,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import jail_driver
+from jail_driver import Driver
+from supervise import say
+
 JAIL = "/mnt/jail"
 UPPER = "/mnt/jail.upper"
 """Volumes of the pod are mounted below it, and moved to the same path below the jail."""
@@ -88,12 +92,20 @@ def parents(path: str) -> list[str]:
     return ["/".join(names[: count + 1]) for count in range(len(names))]
 
 
-def plan(moved: Sequence[str], plugins: Sequence[str], auth: str, spool: str) -> list[Mount]:
+def plan(
+    moved: Sequence[str],
+    plugins: Sequence[str],
+    auth: str,
+    spool: str,
+    driver: Driver | None = None,
+) -> list[Mount]:
     """Return the mounts in their order.
 
     `moved` are the pod's volumes, `plugins` the folders of Slurm's plug-ins, `auth` that of the
-    socket by which clients sign messages, `spool` slurmd's folder (empty in a login).
+    socket by which clients sign messages, `spool` slurmd's folder (empty in a login), `driver` that
+    of the container's GPUs.
     """
+    driver = driver or Driver()
     own = [*plugins, TREE, *([spool] if spool else [])]
     owned = [path.strip("/") for path in own]
     protected: list[str] = []
@@ -115,7 +127,22 @@ def plan(moved: Sequence[str], plugins: Sequence[str], auth: str, spool: str) ->
         Mount(SSSD.strip("/"), SSSD, optional=True),
         *([Mount(spool.strip("/"), spool)] if spool else []),
         *(Mount(path.strip("/"), path, read_only=True) for path in (*plugins, TREE)),
+        *_driver_mounts(driver),
     ]
+
+
+def _driver_mounts(driver: Driver) -> list[Mount]:
+    """The driver's files over their placeholders, and its daemons' folders."""
+    if not driver.libraries and not driver.programs:
+        return []
+    folders = ((jail_driver.LIBRARIES, driver.libraries), (jail_driver.PROGRAMS, driver.programs))
+    files = [
+        Mount(f"{folder}/{name}", source, read_only=True)
+        for folder, found in folders
+        for name, source in found.items()
+    ]
+    sockets = [Mount(path.strip("/"), path, optional=True) for path in jail_driver.SOCKETS]
+    return [Mount(jail_driver.LIBRARIES), *files, *sockets]
 
 
 class Jail:
@@ -145,6 +172,10 @@ class Jail:
             for name in names:
                 with contextlib.suppress(FileExistsError):
                     os.symlink(f"{source}/{name}", name, dir_fd=fd)
+
+    def folder(self, path: str) -> contextlib.AbstractContextManager[int]:
+        """Open a folder of the jail, which is made when it is absent. Raises MountError."""
+        return self._opened(path, folder=True)
 
     def mount(self, one: Mount) -> None:
         """Make one mount. Raises MountError."""
@@ -258,9 +289,25 @@ def complete_here(auth: str, spool: str = "") -> None:
     for path, mode in CONTAINERS.items():
         Path(path).mkdir(exist_ok=True)
         Path(path).chmod(mode)
-    moved = sub_mounts(mount_points(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
+    points = mount_points(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    driver = jail_driver.find(points)
     jail = Jail()
-    jail.complete(plan(moved, plugin_folders(), auth, spool))
+    offer(jail, driver)
+    jail.complete(plan(sub_mounts(points), plugin_folders(), auth, spool, driver))
     jail.link(
         "usr/local/bin", sorted(path.name for path in Path(TREE, "bin").iterdir()), f"{TREE}/bin"
     )
+    jail.link("usr/local/bin", sorted(driver.programs), f"/{jail_driver.PROGRAMS}")
+
+
+def offer(jail: Jail, driver: Driver) -> None:
+    """Have programs of the jail find the driver's libraries. Raises MountError."""
+    if not driver.libraries:
+        return
+    try:
+        found = jail_driver.Volume(jail.path, jail.folder).offer(driver.libraries)
+    except OSError as error:
+        raise MountError(f"the GPU driver cannot be offered: {error}") from error
+    if not found:
+        folder = f"/{jail_driver.LIBRARIES}"
+        say(f"/etc/ld.so.conf of the jail lacks {folder}: jobs need LD_LIBRARY_PATH={folder}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import secrets
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -21,6 +24,7 @@ from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.errors import LocalError
 from penstock.local.images import build_jail
+from penstock.local.recipes import IMAGES
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
 GONE_S = 30.0
@@ -43,12 +47,22 @@ SOURCES: list[Json] = [
     {"name": "local", "emptyDir": {}},
     {"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{MEMORY_MIB}Mi"}},
     {"name": "marker", "configMap": {"name": "marker"}},
+    {"name": "driver", "configMap": {"name": "driver", "defaultMode": 0o755}},
 ]
 SHARED = [
     {"name": "jail", "mountPath": "/", "volumeSourceName": "jail"},
     {"name": "local", "mountPath": "/mnt/local", "volumeSourceName": "local"},
     {"name": "fast", "mountPath": "/mnt/fast", "volumeSourceName": "memory"},
     {"name": "marker", "mountPath": "/usr/local/lib/marker", "volumeSourceName": "marker"},
+]
+DRIVER_FILES = {
+    "library": "/usr/lib/x86_64-linux-gnu/libnvidia-marker.so.1",
+    "program": "/usr/bin/nvidia-smi",
+}
+"""Mounts of single files in the worker's container, as a GPU runtime makes them."""
+DRIVER_MOUNTS = [
+    {"name": key, "mountPath": path, "subPath": Path(path).name, "volumeSourceName": "driver"}
+    for key, path in DRIVER_FILES.items()
 ]
 JOB_DATA = {
     "name": "job-data",
@@ -57,6 +71,7 @@ JOB_DATA = {
     "subPath": "jobs/${SLURM_JOB_ID}",
 }
 MARKER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "marker"}}
+DRIVER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "driver"}}
 WORKERS = ("worker-0", "worker-1")
 SMALL = "--mem=1M --cpus-per-task=1"
 """A job that takes no node alone."""
@@ -85,6 +100,7 @@ def with_volumes(text: str) -> str:
     spec = documents[-1]["spec"]
     spec["volumeSources"] += SOURCES
     spec["slurmNodes"]["worker"]["volumes"]["jailSubMounts"] = [*SHARED, JOB_DATA]
+    spec["slurmNodes"]["worker"]["volumes"]["customMounts"] = DRIVER_MOUNTS
     spec["slurmNodes"]["login"]["volumes"]["jailSubMounts"] = SHARED
     return yaml.safe_dump_all(documents)
 
@@ -95,10 +111,32 @@ def cluster(site: Site) -> Generator[SlurmClusterSite]:
     text = with_volumes(EXAMPLE.read_text())
     made = SlurmClusterSite(site, f"jailed-{secrets.token_hex(2)}", text, images)
     try:
-        made.up(beside=json.dumps({**MARKER, "data": {"libmarker.so": "marker\n"}}))
+        marker = {**MARKER, "data": {"libmarker.so": "marker\n"}}
+        made.up(beside=f"{json.dumps(marker)}\n---\n{json.dumps(driver())}")
         yield made
     finally:
         made.down()
+
+
+def driver() -> Json:
+    """A library that ldconfig lists under its name, with text at its end, and a program."""
+    name = Path(DRIVER_FILES["library"]).name
+    code = (
+        "import sys, jail_driver; from pathlib import Path;"
+        "header = Path('/proc/self/exe').read_bytes()[:64];"
+        "sys.stdout.buffer.write(jail_driver.placeholder(sys.argv[1], header) + b'of the driver')"
+    )
+    library = subprocess.run(
+        [sys.executable, "-c", code, name],
+        cwd=IMAGES / "entrypoints",
+        capture_output=True,
+        check=True,
+    ).stdout
+    return {
+        **DRIVER,
+        "binaryData": {name: base64.b64encode(library).decode()},
+        "data": {"nvidia-smi": '#!/bin/sh\necho "GPU 0: marker $*"\n'},
+    }
 
 
 def job(cluster: SlurmClusterSite, node: str, script: str, user: str = "root") -> str:
@@ -192,6 +230,24 @@ def test_packages_of_users_cannot_break_what_comes_from_the_image(
     assert all("libslurm" in path or "libmunge" in path for path in written), written
     assert job(cluster, "worker-0", f"srun --version; cat {marker}").split()[-1] == "marker"
     assert job(cluster, "worker-1", "hostname") == "worker-1"
+
+
+def test_a_driver_that_a_gpu_runtime_mounts_is_in_the_jail(cluster: SlurmClusterSite) -> None:
+    """S096: on nodes that have one, also after ldconfig has run where there is none."""
+    name = Path(DRIVER_FILES["library"]).name
+    path = f"/opt/penstock/driver/{name}"
+    seen = f"ldconfig -p | grep {name}; nvidia-smi -L; tail -c 13 {path}"
+    for node in WORKERS:
+        found = job(cluster, node, seen)
+        assert f"=> {path}" in found, found
+        assert found.splitlines()[1:] == ["GPU 0: marker -L", "of the driver"]
+    attempt = f"echo broken 2>/dev/null >>{path}; rm -f {path} 2>/dev/null; tail -c 13 {path}"
+    assert job(cluster, "worker-0", attempt) == "of the driver"
+    at_login = f"grep -q 'of the driver' {path} || echo placeholder"
+    assert cluster.session(at_login) == "placeholder"
+    assert cluster.session("nvidia-smi -L 2>/dev/null || echo absent") == "absent"
+    cluster.session("rm /etc/ld.so.cache && ldconfig")
+    assert f"=> {path}" in job(cluster, "worker-1", seen)
 
 
 def test_a_broken_root_of_a_container_is_as_built_in_the_next_pod(

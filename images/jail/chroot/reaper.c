@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "enter.h"
 
 enum { STOP_MS = 1000 }; /* longest wait for processes that the kernel cannot kill at once */
@@ -55,7 +56,8 @@ static void run_reaper(const struct root *root, int report, struct failure *fail
         (void) failure_of_call(failure, "sigaction", "SIGCHLD", errno);
     else if (chdir("/") != 0)
         (void) failure_of_call(failure, "chdir", "/", errno);
-    else if (mount_proc(failure) == 0 && enter_again(root, failure) == 0)
+    else if (mount_proc(failure) == 0 && cgroup_leave_step(failure) == 0 &&
+             enter_again(root, failure) == 0)
         (void) protect_kernel(failure);
     if (write(report, failure->text, sizeof(failure->text)) != (ssize_t) sizeof(failure->text) ||
         failure->text[0] != '\0')

@@ -16,7 +16,7 @@ import pytest
 
 from support.check_worker import CHECKS, Worker
 
-H100_OUTPUT = Path(__file__).parents[2] / "fixtures/checks/h100"
+H100_OUTPUT = Path(__file__).parents[2] / "fixtures/gpu/h100"
 H100 = "NVIDIA H100 80GB HBM3\n"
 UUIDS = [f"GPU-{index:08x}-0000-0000-0000-000000000000" for index in range(8)]
 BUSES = [f"00000000:{index + 0x19:02X}:00.0" for index in range(8)]
@@ -154,14 +154,14 @@ def real(name: str, *columns: str) -> str:
 
 def test_gpu_health_check_reads_the_output_of_a_real_h100(gpus: Worker) -> None:
     """Real output passes; with one value changed it fails."""
-    uuid, bus = real("query.csv", "uuid", "pci.bus_id").strip().split(", ")
-    errors = real("query-errors.csv", "ecc.errors.uncorrected.volatile.total").strip()
+    uuid, bus = real("gpus.csv", "uuid", "pci.bus_id").strip().split(", ")
+    errors = real("errors.csv", "ecc.errors.uncorrected.volatile.total").strip()
     gpus.file("gpus", f"{uuid}, {bus}, {errors}\n")
     gpus.file("rows", real("remapped-rows.csv", "gpu_uuid", "remapped_rows.failure"))
     gpus.file("proc/1/environ", f"NVIDIA_VISIBLE_DEVICES={uuid}\0")
     shutil.rmtree(gpus.root / "proc/driver/nvidia/gpus")
     gpus.file(f"proc/driver/nvidia/gpus/{bus[4:]}/information", "")
-    kernel = (H100_OUTPUT / "kernel.txt").read_text()
+    kernel = (H100_OUTPUT / "kernel-log.txt").read_text()
     gpus.command("dmesg", kernel)
     done = script(gpus, "gpu_health_check.py")
     assert (done.returncode, done.stderr) == (0, "")
@@ -177,10 +177,10 @@ def test_gpu_health_check_reads_the_output_of_a_real_h100(gpus: Worker) -> None:
 
 
 def test_alloc_gpus_busy_reads_the_output_of_a_real_h100(gpus: Worker) -> None:
-    gpus.file("processes", real("compute-apps.csv", "pid", "process_name", "gpu_uuid"))
+    gpus.file("processes", real("processes-busy.csv", "pid", "process_name", "gpu_uuid"))
     done = script(gpus, "alloc_gpus_busy.drain.sh", SLURM_JOB_GPUS="0")
     assert done.returncode == 1
-    assert done.stderr.startswith("processes on GPUs: python3 (1228) on GPU-7ee626c9-")
+    assert done.stderr.startswith("processes on GPUs: python3 (1228) on GPU-00000000-")
 
 
 def test_gpu_health_check_is_skipped_without_gpus(worker: Worker) -> None:

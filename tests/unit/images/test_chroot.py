@@ -12,7 +12,10 @@ from penstock.local.recipes import IMAGES
 
 SOURCE = IMAGES / "jail/chroot"
 CASES = Path(__file__).parents[2] / "fixtures/jail/chroot_cases.c"
-MODULES = ("arguments.c", "capabilities.c", "enter.c", "failure.c", "job_mounts.c", "reaper.c")
+MODULES = (
+    *("arguments.c", "capabilities.c", "cgroup.c", "enter.c", "failure.c", "job_mounts.c"),
+    "reaper.c",
+)
 WRAPPED = (
     *("access", "chdir", "chroot", "close", "fchdir", "fchmod", "fchown", "fstat", "mkdirat"),
     *("mount", "mount_setattr", "move_mount", "open", "open_tree", "pipe2"),
@@ -120,6 +123,33 @@ def run(cases: Path, *words: str) -> subprocess.CompletedProcess[str]:
 )
 def test_arguments(cases: Path, words: list[str], expected: str) -> None:
     assert run(cases, "arguments", *words).stdout == expected + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "0::/system.slice/w0_slurmstepd.scope/sC5M8CH0J1D00/step_0/slurm\n",
+            "/sys/fs/cgroup/system.slice/w0_slurmstepd.scope/system/cgroup.procs",
+        ),
+        ("0::/s.scope/job_7/step_batch/slurm", "/sys/fs/cgroup/s.scope/system/cgroup.procs"),
+        ("1:name=systemd:/x\n0::/s/job_7/step_0/slurm\n", "/sys/fs/cgroup/s/system/cgroup.procs"),
+        ("0::/job_7/step_0/slurm\n", "/sys/fs/cgroup/system/cgroup.procs"),
+        ("0::/s.scope/system\n", ""),
+        ("0::/s.scope/job_7/step_0/user/task_0\n", ""),
+        ("0::/step_0/slurm\n", ""),
+        ("0::/\n", ""),
+        ("5:devices:/slurm/uid_0/job_1/step_0\n0::/\n", ""),
+        ("5:devices:/slurm/uid_0/job_1/step_0/slurm\n", ""),
+        ("", ""),
+        ("0::" + "/a" * 2040 + "/job_7/step_0/slurm", ""),
+        ("0::" + "/a" * 4000, ""),
+    ],
+)
+def test_the_reaper_leaves_the_group_in_which_slurmstepd_must_be_alone(
+    cases: Path, text: str, expected: str
+) -> None:
+    assert run(cases, "outside", text).stdout == expected + "\n"
 
 
 def test_enters_the_root_and_its_namespaces(cases: Path, root: Path, volume: Path) -> None:

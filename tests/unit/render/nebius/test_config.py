@@ -275,7 +275,7 @@ def test_gpus_are_detected_and_have_the_lines_of_their_node_set(current: Any, ol
     assert "AutoDetect=nvidia\nNodeName=worker-cpu-[0-1] Name=gpu File=/dev/nvidia0\n" in text
     assert conf(inputs).get("GresTypes") == "gpu"
     gpu_cluster = older({"spec.clusterType": "gpu"})
-    assert "AutoDetect=nvml\n" in files(gpu_cluster)["gres.conf"]
+    assert "AutoDetect=nvidia\n" in files(gpu_cluster)["gres.conf"]
     assert conf(gpu_cluster).get("GresTypes") == "gpu"
 
 

@@ -11,13 +11,12 @@ from penstock.render.nebius.config.node_lines import has_gpus, node_range
 def gres_conf(inputs: ConfigInputs) -> str:
     """Detection of GPUs, then the lines that NodeSets declare for their nodes.
 
-    A node finds its lines by NodeName, so a NodeSet without nodes has none.
+    `nvidia` reads files of the kernel, since Slurm 24.11. `nvml` needs a plug-in that Penstock's
+    images lack: slurmd then finds no GPU. A node finds its lines by NodeName, so a NodeSet without
+    nodes has none.
     """
     lines: list[str] = []
-    if values_of(inputs).cluster_type == "gpu":
-        # The name that Slurm 25.05 and earlier know.
-        lines.append("AutoDetect=nvml")
-    elif has_gpus(inputs):
+    if values_of(inputs).cluster_type == "gpu" or has_gpus(inputs):
         lines.append("AutoDetect=nvidia")
     for one in inputs.sorted_node_sets:
         nodes = node_range(one)
