@@ -68,7 +68,12 @@ class ConditionType(StrEnum):
         "absent",
         "Nodes outside of Kubernetes share a cgroup.conf that may harm them.",
     )
-    MONITORED = "Monitored", "Controller", "True", "Whether the requested ServiceMonitor exists."
+    MONITORED = (
+        "Monitored",
+        "Controller, SlurmCluster",
+        "True",
+        "Whether the exporter and the requested monitors exist.",
+    )
     ACCOUNTING_REGISTERED = (
         "AccountingRegistered",
         "Controller, SlurmCluster",
@@ -126,6 +131,12 @@ class ConditionType(StrEnum):
         "Whether workers with a root of their own have the same in it.",
     )
     JAIL_POPULATED = "JailPopulated", "SlurmCluster", "True", "Whether the jail is filled."
+    JAIL_SHARED = (
+        "JailShared",
+        "SlurmCluster",
+        "True",
+        "Whether pods on several Kubernetes nodes can mount the jail.",
+    )
     COMMON_AVAILABLE = (
         "CommonAvailable",
         "SlurmCluster",

@@ -48,6 +48,13 @@ class JailReason(ConditionReason):
         "Correct the Job's declaration, or delete the Job to repeat it.",
         PERSON,
     )
+    SHARED = "ReadWriteMany", "Pods on all Kubernetes nodes can mount the jail.", NOTHING
+    NOT_SHARED = (
+        "NotReadWriteMany",
+        "Pods on one Kubernetes node alone can mount the jail's PVC.",
+        "Name a PVC with ReadWriteMany, or keep all pods on one Kubernetes node.",
+        PERSON,
+    )
     IN_USE = (
         "JailInUse",
         "Pods use the jail, so it is not filled while they run.",

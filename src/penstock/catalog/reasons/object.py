@@ -40,6 +40,17 @@ class ObjectReason(ConditionReason):
         "Create the Secret with that key, or correct the reference.",
         PERSON,
     )
+    PVC_NOT_FOUND = (
+        "PvcNotFound",
+        "PVCs that the object names do not exist in its namespace.",
+        "Create the PVCs; pods that mount them wait until then.",
+        PERSON,
+    )
+    METRICS_INCOMPLETE = (
+        "MetricsIncomplete",
+        "An object of the exporter, or a monitor, cannot be written. It is tried again.",
+        "Remove the cause in the message; the cluster runs without it.",
+    )
     CONFIG_MAP_NOT_FOUND = (
         "ConfigMapNotFound",
         "A ConfigMap that the object names does not exist, or lacks the key.",

@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric as PlainFamily
 from prometheus_client.samples import Sample
 
+from penstock.catalog.exporter_metric import Metric
 from penstock.controllers.exporter import (
     controller_metrics,
     job_metrics,
     node_metrics,
     vpenso_metrics,
 )
-from penstock.controllers.exporter.declarations import Metric
 from penstock.controllers.exporter.family import Family
 from penstock.controllers.exporter.snapshot import Snapshot
 
@@ -54,7 +54,7 @@ class _Batch:
     def __init__(self, metric: Metric, samples: list[Sample]) -> None:
         # prometheus_client adds the ending of a counter's name itself.
         name = metric.name.removesuffix("_total") if metric.kind == "counter" else metric.name
-        self._family = PlainFamily(name, metric.help, metric.kind)
+        self._family = PlainFamily(name, metric.meaning, metric.kind)
         self._family.samples = samples
 
     def collect(self) -> Iterator[PlainFamily]:

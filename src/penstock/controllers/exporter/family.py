@@ -8,7 +8,7 @@ from typing import Final
 
 from prometheus_client.samples import Sample
 
-from penstock.controllers.exporter.declarations import Metric
+from penstock.catalog.exporter_metric import Metric
 from penstock.controllers.exporter.history import BUCKETS, Ended
 
 _BOUNDS: Final = (

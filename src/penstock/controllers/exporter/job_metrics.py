@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.controllers.exporter import declarations as of
+from penstock.catalog import exporter_metric as of
 from penstock.controllers.exporter.family import Family, single
 from penstock.controllers.exporter.node_state import MIB, tres_amounts
 from penstock.controllers.exporter.snapshot import Snapshot

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from penstock.controllers.exporter import declarations as of
+from penstock.catalog import exporter_metric as of
+from penstock.catalog.exporter_metric import Metric
 from penstock.controllers.exporter import node_state
-from penstock.controllers.exporter.declarations import Metric
 from penstock.controllers.exporter.family import Family, histogram, single
 from penstock.controllers.exporter.history import state_labels
 from penstock.controllers.exporter.node_state import MIB

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from penstock.controllers.exporter import declarations as of
-from penstock.controllers.exporter.declarations import Metric
+from penstock.catalog import exporter_metric as of
+from penstock.catalog.metric import Metric
 
 
 class OwnMetrics:
@@ -24,7 +24,7 @@ class OwnMetrics:
         self.exported = self._gauge(of.EXPORTED)
 
     def _gauge(self, one: Metric) -> Gauge:
-        return Gauge(one.name, one.help, one.labels, registry=self.registry)
+        return Gauge(one.name, one.meaning, one.labels, registry=self.registry)
 
     def _counter(self, one: Metric) -> Counter:
-        return Counter(one.name, one.help, one.labels, registry=self.registry)
+        return Counter(one.name, one.meaning, one.labels, registry=self.registry)

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from penstock.controllers.exporter import declarations as of
+from penstock.catalog import exporter_metric as of
+from penstock.catalog.exporter_metric import Metric
 from penstock.controllers.exporter import node_state
-from penstock.controllers.exporter.declarations import Metric
 from penstock.controllers.exporter.family import Family, single
 from penstock.controllers.exporter.job_metrics import allocated_cpus
 from penstock.controllers.exporter.snapshot import Snapshot

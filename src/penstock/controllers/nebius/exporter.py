@@ -11,6 +11,8 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.nebius.adoption import Adoption, AdoptionReport
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.reconciler import REFUSED
@@ -20,7 +22,7 @@ from penstock.render.nebius import adopted_workload as adopted
 from penstock.render.nebius.cluster import exporter, metrics_monitor
 from penstock.render.nebius.inputs import ClusterInputs
 
-MONITORED = "Monitored"
+MONITORED = ConditionType.MONITORED
 """Type of the condition while an object of the exporter, or a monitor, cannot be written."""
 ABSENT_S = 300.0
 """Seconds until the next check whether the kinds of monitors are installed."""
@@ -61,7 +63,15 @@ class ClusterExporter:
             state.requeue_s, state.is_incomplete = RETRY_S, True
             message = f"Metrics of the cluster are not complete: {error}"
             ok = False if isinstance(error, REFUSED) else None
-            return [Finding(ok, "NotWritten", message, type=MONITORED, excluded_from_ready=True)]
+            return [
+                Finding(
+                    ok,
+                    ObjectReason.METRICS_INCOMPLETE,
+                    message,
+                    type=MONITORED,
+                    excluded_from_ready=True,
+                )
+            ]
         return []
 
     def requeue_after(self, obj: SlurmCluster) -> float | None:

@@ -9,10 +9,14 @@ from typing import Final
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.base.text import list_some
+from penstock.catalog.condition_reason import ConditionReason
+from penstock.catalog.condition_type import ConditionType
+from penstock.catalog.reasons.jail import JailReason
+from penstock.catalog.reasons.object import ObjectReason
 
-JAIL_SHARED: Final = "JailShared"
+JAIL_SHARED: Final = ConditionType.JAIL_SHARED
 """Type of the condition about the access modes of the jail's PVC. It does not affect Ready."""
-_SHARED: Final = "ReadWriteMany"
+_SHARED: Final = JailReason.SHARED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +38,15 @@ def findings(every: Iterable[NamedPvc], old: Iterable[Condition]) -> Iterator[Fi
         shown = [f"{one.field}: PVC {one.name} does not exist" for one in absent]
         words = f"{list_some(shown, '; ')} in namespace {absent[0].namespace}"
         next_step = "Create it; pods that mount it wait until then"
-        yield Finding(False, "PvcNotFound", f"{words}. {next_step}")
+        yield Finding(False, ObjectReason.PVC_NOT_FOUND, f"{words}. {next_step}")
     jail = next((one for one in pvcs if one.is_jail and one.access_modes), None)
     if jail is not None and _SHARED not in (jail.access_modes or ()):
         words = f"{jail.field}: PVC {jail.name} has {list_some(jail.access_modes or ())}"
         next_step = f"name a PVC with {_SHARED}, or keep all pods on one Kubernetes node"
-        yield _shared(False, f"Not{_SHARED}", f"{words}, so one node at a time: {next_step}")
+        yield _shared(False, JailReason.NOT_SHARED, f"{words}, so one node at a time: {next_step}")
     elif find(old, JAIL_SHARED) is not None:
-        yield _shared(True, _SHARED, "")
+        yield _shared(True, JailReason.SHARED, "")
 
 
-def _shared(ok: bool, reason: str, words: str) -> Finding:
+def _shared(ok: bool, reason: ConditionReason, words: str) -> Finding:
     return Finding(ok, reason, words, type=JAIL_SHARED, excluded_from_ready=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.controllers.exporter import declarations as of
+from penstock.catalog import exporter_metric as of
 from penstock.controllers.exporter import node_state
 from penstock.controllers.exporter.exposition import Exposition, render
 from penstock.controllers.exporter.history import NodeHistory, Saved

@@ -108,7 +108,7 @@ def test_an_object_of_somebody_else_is_named_and_the_cluster_goes_on():
         await lab.available()
         lab.make(f"/api/v1/namespaces/{SPACE}/services", "Service", f"{CLUSTER}-exporter-svc")
         declare(lab, enabled=True)
-        await lab.until(lambda: lab.condition("Monitored")[1] == "NotWritten")
+        await lab.until(lambda: lab.condition("Monitored")[1] == "MetricsIncomplete")
         status, _, message = lab.condition("Monitored")
         assert status == "False"
         assert f"{CLUSTER}-exporter-svc" in message

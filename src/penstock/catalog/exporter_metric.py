@@ -6,22 +6,9 @@ those of prometheus-slurm-exporter (vpenso), which are served on request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-Kind = Literal["gauge", "counter", "histogram"]
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric. The unit of a gauge that counts things, or is always 1, is empty."""
-
-    name: str
-    kind: Kind
-    help: str
-    labels: tuple[str, ...] = ()
-    unit: str = ""
-
+from penstock.catalog.metric import Metric
 
 _STATE: Final = ("node_name", "state_base", "state_is_drain", "state_is_maintenance")
 _STATES: Final = (*_STATE, "state_is_reserved")
