@@ -158,9 +158,9 @@ def test_metrics_are_the_numbers_of_sinfo_and_squeue_by_both_sets_of_names(
     squeue = cluster.run(cluster.slurmctld, "slurmctld", "squeue -h -t all -o '%A %T'")
     assert jobs() == dict(line.split() for line in squeue.splitlines())
     found = exporter.series()
-    (holds,) = [one for one, _ in found["slurm_node_job"] if one["job_id"] == running]
+    (place,) = [one for one, _ in found["slurm_node_job"] if one["job_id"] == running]
     where = cluster.run(cluster.slurmctld, "slurmctld", f"squeue -h -j {running} -o %N").strip()
-    assert holds["node_name"] == where
+    assert place["node_name"] == where
     assert found["slurm_queue_pending"][0][1] == 1
     assert found["slurm_queue_running"][0][1] == 1
     assert {one["status"] for one, _ in found["slurm_node_cpu_total"]} >= {"idle"}

@@ -54,7 +54,7 @@ def test_records_are_found_however_they_are_spelled_and_cut(size: int, indent: i
 @pytest.mark.parametrize(
     "body", [b'{"jobs": [], "errors": []}', b'{"errors":[{"error":"x"}]}', b""]
 )
-def test_a_reply_without_records_is_left_as_it_is(body: bytes):
+def test_a_reply_without_records_stays_as_it_is(body: bytes):
     assert fed(body) == ([], body)
 
 

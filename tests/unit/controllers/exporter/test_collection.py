@@ -126,7 +126,7 @@ async def test_collections_stop_after_the_last_scrape_and_begin_again():
         assert lab.slurm.asked == asked + 1
 
 
-async def test_a_failed_query_leaves_the_last_values():
+async def test_values_stay_after_a_failed_query():
     async with running() as lab:
         await lab.text()
         lab.slurm.fails = True
