@@ -90,7 +90,9 @@ class Used(SoperatorCluster):
             install.until_running(self._target, install.MANAGER, install.SOPERATOR)
             return
         pods = ("-n", install.SOPERATOR, "get", "pods", "-o", "name")
-        eventually("no operator is left", lambda: not self.node.kubectl(*pods).strip())
+        # The cluster of 5.0 is in the same namespace.
+        manager = f"pod/{install.MANAGER}-"
+        eventually("no operator is left", lambda: manager not in self.node.kubectl(*pods))
 
     @property
     def options(self) -> str:
