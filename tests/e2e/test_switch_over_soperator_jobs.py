@@ -83,7 +83,10 @@ class Used(SoperatorCluster):
             every = install.operator(self._images, (NEBIUS,), MANIFEST)
             # The cluster of 5.0 is in the operator's namespace, which has pod security by the
             # manifests, and not by the chart.
-            install.apply(self._target, [one for one in every if one["kind"] != "Namespace"])
+            metadata = {"name": install.SOPERATOR}
+            space: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            others = [one for one in every if one["kind"] != "Namespace"]
+            install.apply(self._target, [space, *others])
         scale = ("-n", install.SOPERATOR, "scale", f"deployment/{install.MANAGER}")
         self.node.kubectl(*scale, f"--replicas={count}")
         if count:
