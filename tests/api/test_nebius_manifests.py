@@ -45,7 +45,7 @@ EMPTY_WORKERS: dict[str, Any] = {
     "spec.affinity": {},
 }
 Space = tuple[Kubectl, str, Rendered]
-OPTIONAL = ("ServiceMonitor",)
+OPTIONAL = ("PodMonitor", "ServiceMonitor")
 """Kinds of other operators, which this API server does not have."""
 
 
@@ -133,6 +133,7 @@ COLUMNS = (
 EXPECTED = {
     "accounting": ["<none>", "accounting", "munge"],
     "controller": ["<none>", "slurmctld", "munge,reconfigure"],
+    "exporter": ["<none>", "exporter", "<none>"],
     "login": ["<none>", "sshd", "first,munge"],
     "nodeset": ["<none>", "slurmd", "munge"],
     "populate-jail": ["<none>", "populate-jail", "<none>"],
@@ -163,12 +164,12 @@ def test_custom_columns_show_the_containers_of_each_pod(space: Space):
     for one in pods(found, namespace):
         if one["metadata"]["name"] in names:
             continue  # each NodeSet has such pods
-        one["spec"]["volumes"] += [
+        one["spec"].setdefault("volumes", []).extend(
             {"name": each["metadata"]["name"], "emptyDir": {}}
             for owner in objects(found, namespace)
             if owner["kind"] == "StatefulSet"
             for each in owner["spec"].get("volumeClaimTemplates", ())
-        ]
+        )
         names.add(one["metadata"]["name"])
         kubectl("apply", "-f", "-", manifest=one)
     head, *lines = kubectl("get", "pods", "-n", namespace, "-o", COLUMNS).splitlines()
