@@ -207,7 +207,7 @@ async def test_without_slurmrestd_the_file_goes_alone_and_a_condition_reports_it
                 (told := lab_.condition("Partition", "part")) is not None
                 and told.reason == "SlurmUnknown"
                 and "no RestApi refers to Controller slurm" in told.message
-                and "slurm.conf alone" in told.message
+                and "so slurm.conf does" in told.message
             )
         )
         reads(lab_)

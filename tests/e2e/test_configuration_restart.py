@@ -175,7 +175,7 @@ def test_a_first_start_that_ends_on_its_files_is_reported_and_is_corrected(
     cluster = clusters("restarts-first")
     port = manifests.config_map("slurm-port", **{"port.conf": "SlurmctldPort=nonsense\n"})
     cluster.create(port, controller(ENDS))
-    obj = until(cluster, "ConfigValid", "False", "no earlier configuration")
+    obj = until(cluster, "ConfigValid", "False", "its first configuration")
     assert "nonsense" in condition(obj, "ConfigValid")["message"]
     cluster.apply(controller())
     until(cluster, "ConfigApplied", "True")

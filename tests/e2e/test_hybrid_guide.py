@@ -179,7 +179,7 @@ def test_the_cgroup_conf_of_an_external_slurmctld_is_seen_in_a_worker(
     warned = ("slurm-worker-slinky", "CgroupConfNotSeen")
     said = eventually("it is told", lambda: shares(guide, *warned), LONG_S)
     assert "metal-1" in said
-    assert "`penstock network` does" in said
+    assert "with `penstock network`" in said
     for line, harms in (("IgnoreSystemd=yes", True), ("IgnoreSystemdOnFailure=yes", False)):
         host.write("/etc/slurm/cgroup.conf", f"{CGROUP_CONF}{line}\n".encode(), mode=0o644)
         there.slurmctld.reconfigure()
