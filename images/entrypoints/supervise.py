@@ -180,6 +180,8 @@ class Supervisor:
             while any(daemon.pid or daemon.due_at is not None for daemon in self.daemons):
                 self.step(woken)
         finally:
+            # Its socket ends with this function: a later signal would end the log with an error.
+            signal.set_wakeup_fd(-1)
             for daemon in self.daemons:
                 if daemon.voice:
                     daemon.voice.finish(daemon.pid or 0)

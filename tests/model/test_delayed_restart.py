@@ -85,7 +85,7 @@ def test_it_waits_for_the_file_of_a_new_partition_and_is_done_once(ask: str, sha
             ASKS[ask](lab.world)
             await asyncio.sleep(5.0)
             assert _uid(lab) == before
-            assert "restart waits" in lab.condition("ConfigApplied")[2]
+            assert "slurmctld restarts after it" in lab.condition("ConfigApplied")[2]
             await asyncio.sleep(90.0)
             assert lab.world.slurm.ctld.defunct == []
             assert len(lab.world.slurm.ctld.jobs) == 1
@@ -94,7 +94,7 @@ def test_it_waits_for_the_file_of_a_new_partition_and_is_done_once(ask: str, sha
             assert lab.gone.count(pod) == (0 if ask == "reconfigure" else 1)
             results = {one["result"] for one in lab.cluster["status"].get("triggers", [])}
             assert results == (set() if ask == "template" else {"Done"})
-            assert "restart waits" not in lab.condition("ConfigApplied")[2]
+            assert "slurmctld restarts after it" not in lab.condition("ConfigApplied")[2]
 
     simulate(story())
 

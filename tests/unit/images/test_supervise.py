@@ -139,3 +139,17 @@ def test_what_ignores_a_stop_does_not_delay_a_failed_container(start: Start, tmp
         f'sh("h", "{stubborn}", restart=always)',
     )
     assert finish(process)[0] == 6
+
+
+def test_a_signal_after_its_end_adds_nothing_to_the_log(tmp_path: Path):
+    """S131: the last line of the log is the cause of the end."""
+    code = (
+        f"import os, signal, sys; sys.path.insert(0, {str(ENTRYPOINTS)!r})\n"
+        "from supervise import Program, supervise\n"
+        "status = supervise([Program('d', ['/bin/sh', '-c', 'kill -9 $$'])], 0.3, 0.05)\n"
+        "os.kill(os.getpid(), signal.SIGCHLD)\n"
+        "sys.exit(status)"
+    )
+    command = [sys.executable, "-B", "-c", code]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (137, "penstock: d was killed by signal 9\n")
