@@ -283,7 +283,8 @@ def test_a_rejected_edit_leaves_slurmctld_and_its_jobs_alone(
     assert cluster.rest("GET", f"job/{job}")["jobs"][0]["job_state"] == ["RUNNING"]
     assert slurmctld(cluster) == before
     # A partition is rejected by REST while the file may still be on its way to slurmctld.
-    found = stalled(cluster, "Controller", reason, words, without="The candidate configuration waits")
+    waits = "The candidate configuration waits"
+    found = stalled(cluster, "Controller", reason, words, without=waits)
     page.add(
         f"`{line}` added to `extraConf` of a cluster that runs",
         f"{reason}: {found}",

@@ -109,9 +109,6 @@ HUNTS = {
     "workers_go_that_cannot_come_back": hunt(3, "template", "taint_machine", daemons=True),
     "reservations_are_not_waited_for": hunt(1, "schedule", "template"),
     "pvcs_go_with_any_pod": hunt(5, "scale", "delete_pod", claims=("Delete", "Delete")),
-    "pvcs_of_the_gone_are_taken": hunt(
-        9, "remake_nodeset", "delete_pod", claims=("Retain", "Delete")
-    ),
     "pins_are_forgotten": hunt(3, "scale", "delete_pod", pinned=True),
     "pods_of_the_other_mode_stay": hunt(1, "switch_mode", daemons=True),
     "changed_passwords_are_missed": hunt(1, "password", "scale", accounted=True),

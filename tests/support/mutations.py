@@ -411,11 +411,6 @@ def pvcs_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(claims, "owners", of_pods)
 
 
-def pvcs_of_the_gone_are_taken(patch: pytest.MonkeyPatch) -> None:
-    """A pod is created with a PVC whose owner is gone."""
-    patch.setattr(claims, "_gone", always(False))
-
-
 def pins_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A pod is created for any Kubernetes node, whatever the status has."""
     slot = roles._slot  # pyright: ignore[reportPrivateUsage]
@@ -537,7 +532,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     workers_go_that_cannot_come_back,
     reservations_are_not_waited_for,
     pvcs_go_with_any_pod,
-    pvcs_of_the_gone_are_taken,
     pins_are_forgotten,
     pods_of_the_other_mode_stay,
     changed_passwords_are_missed,
