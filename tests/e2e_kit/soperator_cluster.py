@@ -260,8 +260,10 @@ class SoperatorCluster:
 
     def _create(self, objects: list[Json], name: str) -> list[str]:
         """The uids of the objects."""
-        told = ("-f", "-", "-o", "jsonpath={.metadata.uid}{'\\n'}")
-        said = self.node.kubectl("create", f"--field-manager={name}", *told, stdin=_list(objects))
+        options = ("-f", "-", "-o", "jsonpath={.metadata.uid}{'\\n'}")
+        said = self.node.kubectl(
+            "create", f"--field-manager={name}", *options, stdin=_list(objects)
+        )
         return said.split()
 
     def _priorities(self) -> list[Json]:
