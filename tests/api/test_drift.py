@@ -277,7 +277,8 @@ async def test_changed_nodes_are_reported_on_their_nodeset(api_node: Node) -> No
             lambda: (
                 (found := lab_.condition("NodeSet", "compute", "Drifted")) is not None
                 and found.message.endswith(
-                    "node compute-1: Features is compute,mine, declared compute"
+                    "node compute-1: Features is compute,mine, declared compute. "
+                    "See https://penstock.dev/r/ChangedInSlurm"
                 )
             )
         )

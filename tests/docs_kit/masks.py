@@ -22,6 +22,7 @@ MASKS = (
     ),
     (re.compile(r"(?i)\b(job|JobId=|slurm-|hello-|job_)(:? ?)\d+"), r"\1\2N"),
     (re.compile(r"(?<=:)\d{5}(?=/TCP)"), "PORT"),
+    (re.compile(r"\bnode/\S+"), "node/NAME"),
 )
 COLUMNS = {
     "AGE", "CPUS", "CPU", "FREE_MEM", "IP", "JOBID", "LAST", "MEMORY", "NODE", "RESTARTS", "S:C:T",
