@@ -28,8 +28,10 @@ from enum import Enum
 PREFIXES = ("[node_problem]", "[user_problem]", "[hardware_problem]", "[compute_maintenance]")
 """Published beginnings of reasons: other programs decide by them what to do with the node."""
 HEALTH = "hc_program"
-"""The one context that repairs: it also runs on nodes without jobs."""
-CONTEXTS = ("prolog", "epilog", HEALTH, "slurm_job")
+SLURM_JOB = "slurm_job"
+REPAIRING = (HEALTH, SLURM_JOB)
+"""The contexts that repair: the ones that run without a job of a user."""
+CONTEXTS = ("prolog", "epilog", HEALTH, SLURM_JOB)
 """Where a check runs: around a job, as HealthCheckProgram, or as a job of its own."""
 LONGEST = 256
 """Characters that are kept of details."""
@@ -161,7 +163,7 @@ def _is_repaired(mark: str, results: Sequence[CheckResult], by: OnOk, context: s
     """Whether the check with this mark has passed, and no entry of the same check has failed."""
     own = [one for one in results if is_reason_of(one.base, mark)]
     passed = any(one.outcome is Outcome.PASSED and one.on_ok is by for one in own)
-    return context == HEALTH and passed and not any(_has_failed(one) for one in own)
+    return context in REPAIRING and passed and not any(_has_failed(one) for one in own)
 
 
 def _has_failed(one: CheckResult) -> bool:

@@ -175,6 +175,12 @@ class ConditionType(StrEnum):
         "True",
         "The maintenance mode, as its reason.",
     )
+    LAST_RUN_PASSED = (
+        "LastRunPassed",
+        "ActiveCheck",
+        "True",
+        "Whether the last run of the check completed.",
+    )
     FILES_WRITTEN = "FilesWritten", "JailedConfig", "True", "Whether the files are in the jail."
     UPDATE_ACTIONS_COMPLETED = (
         "UpdateActionsCompleted",

@@ -211,6 +211,16 @@ class Event(StrEnum):
         "Normal",
         "A reservation may stay in Slurm, as nobody can be asked to delete it.",
     )
+    CHECK_DRAINED = (
+        "CheckDrained",
+        "Warning",
+        "A Slurm node is drained, as a job of a check failed on it.",
+    )
+    CHECK_UNDRAINED = (
+        "CheckUndrained",
+        "Normal",
+        "A Slurm node is undrained, as the check that drained it passed on it.",
+    )
     NOT_DELIVERED = (
         "NotDelivered",
         "Warning",

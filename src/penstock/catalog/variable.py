@@ -228,6 +228,24 @@ VARIABLES: Final = (
         "spec.authType; the operator sets it.",
     ),
     Variable(
+        "ACTIVE_CHECK_NAME",
+        "program of slurmJob checks",
+        "",
+        "Name of the ActiveCheck and of its Slurm jobs; the operator sets it.",
+    ),
+    Variable(
+        "EACH_WORKER_JOBS",
+        "program of slurmJob checks",
+        "",
+        "`true`: one job on each worker; spec.slurmJobSpec.eachWorkerJobs.",
+    ),
+    Variable(
+        "ACTIVE_CHECK_MAX_NUMBER_OF_JOBS",
+        "program of slurmJob checks",
+        "0",
+        "Most jobs of one run, 0 for any number; spec.slurmJobSpec.maxNumberOfJobs.",
+    ),
+    Variable(
         "JAIL_MODE",
         "images of a SlurmCluster",
         "Shared",

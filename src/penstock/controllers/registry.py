@@ -10,6 +10,7 @@ from functools import partial
 from penstock.api.nebius.labels import NAME as NEBIUS_NAME
 from penstock.controllers.caches.store import DAEMONS, WORKERS
 from penstock.controllers.nebius import controllers as nebius
+from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
 from penstock.controllers.nebius.nodeset import NodeSetReconciler as NebiusNodeSetReconciler
 from penstock.controllers.nebius.slurm_connection import (
     SlurmConnectionReconciler as ClusterConnectionReconciler,
@@ -42,6 +43,7 @@ NEBIUS_RECONCILERS: tuple[nebius.New, ...] = (
     SlurmClusterReconciler,
     NebiusNodeSetReconciler,
     ClusterConnectionReconciler,
+    ActiveCheckReconciler,
 )
 
 SERVED_APIS = (

@@ -17,6 +17,9 @@ from fault_plans.promises.maintenance import ReservedPromises
 from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
+from penstock.api.nebius.active_check import ACTIVE_CHECKS
+from penstock.api.nebius.common import GROUP
+from penstock.decide.check.reaction import check_of
 from penstock.decide.observed.drain_reason import is_own_reason
 from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.apiserver import ApiServer, Change
@@ -128,6 +131,15 @@ class Promises:
             "slurmNodes", {}
         ).get("exporter", {}).get("enabled")
 
+    def _is_checks(self, space: str, obj: Json) -> bool:
+        """Whether an object is of a check that goes."""
+        meta = obj["metadata"]
+        if meta.get("labels", {}).get("app.kubernetes.io/component") != "soperatorchecks":
+            return False
+        name = meta["name"].removeprefix(names.sbatch_script(""))
+        check = self._server.find(f"{GROUP}/{ACTIVE_CHECKS.plural}", space, name)
+        return check is None or "deletionTimestamp" in check["metadata"]
+
     def _declared(self, nodeset: Json, *, gone: bool) -> None:
         meta, daemon = nodeset["metadata"], is_daemon(nodeset)
         wanted = 0 if gone or daemon else worker_sets.replicas(self._server, nodeset)
@@ -151,7 +163,8 @@ class Promises:
         space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
         if resource != PODS:
             needed = not self._is_unused(space, resource, name)
-            if resource not in EXPENDABLE and needed and not self._is_exporters(space, obj):
+            others = self._is_exporters(space, obj) or self._is_checks(space, obj)
+            if resource not in EXPENDABLE and needed and not others:
                 self.broken.append(f"{resource} {name} was deleted")
             return
         if self._machines.runs_daemon(obj) and not self._is_restart(obj):
@@ -267,6 +280,8 @@ class Promises:
             and not is_own_reason(self._marks, before.reason)
         )
         foreign = drained and not blameless
+        if before is not None and _has_passed(slurm, name, before.reason):
+            foreign = False
         reason = before.reason if before else ""
         in_use = name in slurm.slurmds and bool(slurm.jobs_on(name))
         usable = self.budget.usable(space, name)
@@ -318,6 +333,18 @@ class Promises:
             created = self._clusters_at.get(found["metadata"]["uid"], float("-inf"))
             return created >= files.shown_at.get()
         return False
+
+
+def _has_passed(slurm: SimulatedSlurm, node: str, reason: str) -> bool:
+    """Whether a job of the check that drained a node has completed on it since."""
+    check, ctld = check_of(reason), slurm.ctld
+    return bool(check) and any(
+        one.name == check
+        and node in one.nodes
+        and one.state == {"COMPLETED"}
+        and one.end >= ctld.nodes[node].reason_since
+        for one in (*ctld.jobs.values(), *ctld.forgotten.values())
+    )
 
 
 def _is_of_cluster(pod: Json) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.api.admission import RelatedObjects
 from penstock.api.kubernetes.kinds import Secret
+from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import protected_secrets, unsupported_fields
 from penstock.api.nebius.labels import PARENT_CLUSTER, PROTECTED, PROTECTED_FOR
 from penstock.api.nebius.nodeset import NodeSet
@@ -21,6 +22,8 @@ from support.nebius import ABSENT
 
 OLDER, CURRENT = "slurmcluster-1.23-0", "slurmcluster-5.0-0"
 NODES, CHECK = "nodesets-5.0-0", "activechecks-5.0-0"
+ONE, EACH = "activechecks-5.0-1", "activechecks-5.0-2"
+"""Checks of type slurmJob: one job, and one on each worker."""
 ALONE = RelatedObjects()
 CONTROLLER = "spec.slurmNodes.controller"
 LOGIN = "spec.slurmNodes.login"
@@ -391,6 +394,44 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (CHECK, {"spec": ABSENT}, "spec", "must be given"),
     (CHECK, {"spec.checkType": "slurmJob"}, "spec.slurmJobSpec", "must be given for checkType"),
+    (EACH, {"spec.checkType": "k8sJob"}, "spec.k8sJobSpec", "must be given for checkType"),
+    (EACH, {"spec.slurmJobSpec.sbatchScript": ""}, "spec.slurmJobSpec", "sbatchScriptRefName"),
+    (
+        EACH,
+        {"spec.slurmJobSpec.sbatchScript": "true"},
+        "spec.slurmJobSpec.sbatchScript",
+        "does not begin with #!",
+    ),
+    (EACH, {"spec.slurmJobSpec.maxNumberOfJobs": -1}, "spec.slurmJobSpec.maxNumberOfJobs", "-1"),
+    (
+        CHECK,
+        {"spec.k8sJobSpec.jobContainer.image": ""},
+        "spec.k8sJobSpec.jobContainer.image",
+        "must be given",
+    ),
+    (CHECK, {"spec.schedule": "61 * * * *"}, "spec.schedule", "'61' is no minute"),
+    (CHECK, {"spec.schedule": "daily"}, "spec.schedule", "has 1 fields: write five"),
+    (CHECK, {"spec.schedule": "TZ=UTC 0 0 * * *"}, "spec.schedule", "names a time zone"),
+    (CHECK, {"spec.name": "Not_A_Label"}, "spec.name", "names the container and the Job"),
+    (CHECK, {"spec.name": "n" * 52}, "spec.name", "at most 51 characters"),
+    (CHECK, {"spec.name": "munge"}, "spec.name", "is a container of the operator's"),
+    (CHECK, {"metadata.name": "n" * 53}, "metadata.name", "a CronJob takes 52"),
+    (CHECK, {"spec.slurmClusterRefName": ""}, "spec.slurmClusterRefName", "must be given"),
+    (CHECK, {"spec.activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds", "at least 1"),
+    (CHECK, {"spec.failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit", "0 or more"),
+    (
+        EACH,
+        {"spec.failureReactions.drainSlurmNode.drainReasonPrefix": "a\nb"},
+        "spec.failureReactions.drainSlurmNode.drainReasonPrefix",
+        "printable",
+    ),
+    (CHECK, {"spec.dependsOn": ["a", "a"]}, "spec.dependsOn", "'a' is there 2 times"),
+    (
+        EACH,
+        {"spec.slurmJobSpec.jobContainer.volumeMounts": [{"name": "a"}]},
+        "spec.slurmJobSpec.jobContainer.volumeMounts[0].mountPath",
+        "must be given",
+    ),
     (
         "nodeconfigurator-5.0-0",
         {"spec.rebooter.image": ABSENT},
@@ -533,6 +574,55 @@ def test_references_are_of_the_objects_that_are_used():
     assert found["spec.clusterName"] == "soperator"
     check = nebius.made("activechecks-5.0-0", {"spec.dependsOn": ["a"]})
     assert [one.name for one in rules_of(check).references(check)][:2] == ["soperator", "a"]
+
+
+def check(name: str, *depends: str) -> KubeObject:
+    changes = {"metadata.name": name, "spec.name": name, "spec.dependsOn": list(depends)}
+    return nebius.made(CHECK, changes)
+
+
+def test_a_circle_of_checks_is_rejected_with_its_way():
+    """None of them would ever start."""
+    others = RelatedObjects((check("b", "c"), check("c", "d", "a"), check("d")))
+    found = REGISTRY.validate_change(check("a", "b"), None, others).problems
+    assert [one.path for one in found] == ["spec.dependsOn"]
+    assert "a -> b -> c -> a" in found[0].message
+    assert REGISTRY.validate_change(check("a", "d"), None, others).problems == ()
+    itself = REGISTRY.validate_change(check("a", "a"), None, ALONE).problems
+    assert ["names this check itself" in one.message for one in itself] == [True]
+
+
+def test_two_checks_with_one_job_name_are_rejected():
+    other = nebius.made(CHECK, {"metadata.name": "other"})
+    found = REGISTRY.validate_change(nebius.made(CHECK), None, RelatedObjects((other,))).problems
+    assert [(one.path, "ActiveCheck other too" in one.message) for one in found] == [
+        ("spec.name", True)
+    ]
+
+
+def test_a_cluster_and_checks_that_do_not_exist_yet_are_warned_of():
+    obj = nebius.made(EACH)
+    absent = tuple(rules_of(obj).references(obj))
+    warnings = REGISTRY.validate_change(obj, None, RelatedObjects(absent=absent)).warnings
+    assert (
+        "spec.slurmClusterRefName: there is no SlurmCluster soperator in this namespace yet; it is "
+        "waited for"
+    ) in warnings
+    assert any(one.startswith("spec.dependsOn[0]: there is no ActiveCheck") for one in warnings)
+
+
+def test_results_may_be_lost_where_no_job_is_kept():
+    obj = nebius.made(EACH, {"spec.failedJobsHistoryLimit": 0})
+    assert [one.partition(":")[0] for one in rules_of(obj).advice(obj)] == [
+        "spec.failedJobsHistoryLimit"
+    ]
+
+
+@pytest.mark.parametrize(
+    "schedule", ["*/5 0-6,12 1 jan,Feb mon-fri", "@daily", "@every 1h30m", "0 0 ? * *"]
+)
+def test_schedules_that_the_api_server_takes_are_taken(schedule: str):
+    assert REGISTRY.problems(nebius.made(CHECK, {"spec.schedule": schedule})) == []
 
 
 def test_a_node_set_of_an_older_version_names_its_cluster_in_an_annotation():
@@ -737,7 +827,24 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (NODES, {"spec.nodeAttributes": {}}, "spec.nodeAttributes: not used: spec.nodeConfig is"),
     (NODES, {"spec.slurmd.cgroupVersion": "v1"}, "spec.slurmd.cgroupVersion: not used"),
     ("nodesetpowerstates-5.0-0", {}, "spec.activeNodes: not served yet"),
-    (CHECK, {}, "spec: not served yet, no check runs"),
+    (CHECK, {"spec.podTemplateNameRef": "p"}, "spec.podTemplateNameRef: not served yet"),
+    (CHECK, {"spec.reactions": {"setCondition": True}}, "spec.reactions: not used"),
+    (
+        CHECK,
+        {"spec.failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}}},
+        "spec.failureReactions, spec.successReactions: not used for checkType k8sJob",
+    ),
+    (
+        EACH,
+        {"spec.failureReactions": {"commentSlurmNode": {"commentPrefix": "x"}}},
+        "commentSlurmNode of reactions: not served yet",
+    ),
+    (
+        EACH,
+        {"spec.failureReactions": {"addReservation": {"prefix": "x"}}},
+        "addReservation, removeReservation of reactions: not served yet",
+    ),
+    (EACH, {"spec.slurmJobSpec.mungeContainer.args": ["x"]}, "mungeContainer: image, command"),
     ("nodeconfigurator-5.0-0", {}, "spec: not served yet, no Kubernetes node"),
 ]
 

@@ -265,6 +265,7 @@ class JobStatus(KubeStruct, frozen=True):
     active: int | None = None
     succeeded: int | None = None
     failed: int | None = None
+    start_time: str | None = None
     conditions: tuple[PodCondition, ...] | None = None
 
 
@@ -273,6 +274,19 @@ class Job(KubeObject, frozen=True):
 
     spec: WorkloadSpec = field(default_factory=WorkloadSpec)
     status: JobStatus = field(default_factory=JobStatus)
+
+
+class CronJobStatus(KubeStruct, frozen=True):
+    """When a CronJob last created a Job, and when one last succeeded."""
+
+    last_schedule_time: str | None = None
+    last_successful_time: str | None = None
+
+
+class CronJob(KubeObject, frozen=True):
+    """A CronJob; its spec is compared as JSON."""
+
+    status: CronJobStatus = field(default_factory=CronJobStatus)
 
 
 class PersistentVolumeClaim(KubeObject, frozen=True):
@@ -351,6 +365,7 @@ ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", RoleBinding
 )
 JOBS = Resource("batch", "v1", "Job", "jobs", Job)
+CRON_JOBS = Resource("batch", "v1", "CronJob", "cronjobs", CronJob)
 REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 BUDGETS = Resource(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget

@@ -8,6 +8,7 @@ from __future__ import annotations
 from penstock.api.admission import ApiGroup, KindRules
 from penstock.api.nebius import (
     active_check,
+    check_rules,
     cluster_validation,
     jailed_config,
     name_rules,
@@ -21,6 +22,7 @@ from penstock.api.nebius import (
 )
 from penstock.api.nebius.common import CLUSTER_VERSION, VERSION
 from penstock.api.nebius.common import GROUP as NAME
+from penstock.api.nebius.labels import ACTIVE_CHECK_FINALIZER
 
 SLURM_CLUSTER = KindRules(
     info=slurmcluster.INFO,
@@ -51,10 +53,13 @@ POWER_STATE = KindRules(
 )
 ACTIVE_CHECK = KindRules(
     info=active_check.INFO,
-    problems=validation.active_check_problems,
+    problems=check_rules.active_check_problems,
     unsupported_fields=unsupported_fields.active_check_fields,
     references=related_objects.active_check_references,
     uses=related_objects.active_check_uses,
+    conflicts=check_rules.active_check_conflicts,
+    advice=check_rules.active_check_advice,
+    finalizers=(ACTIVE_CHECK_FINALIZER,),
 )
 JAILED_CONFIG = KindRules(
     info=jailed_config.INFO,

@@ -25,6 +25,10 @@ OPERATOR: Final = "slurm-operator"
 JAILED_AGGREGATION: Final = nebius.JAILED_AGGREGATION.key
 COMMON: Final = "common"
 """Of JAILED_AGGREGATION: the group of the operator's own files."""
+CHECKS: Final = "soperatorchecks"
+"""app.kubernetes.io/component of the objects of checks."""
+ACTIVE_CHECK: Final = nebius.ACTIVE_CHECK.key
+ACTIVE_CHECK_FINALIZER: Final = nebius.ACTIVE_CHECK_FINALIZER.key
 POD_PROTECT: Final = own.OWN_PROTECT.key
 REVISION: Final = kubernetes.REVISION.key
 

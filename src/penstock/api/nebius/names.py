@@ -219,3 +219,28 @@ def user_isolation(cluster: str) -> str:
 def controller_pod(prefix: str) -> str:
     """The pod of slurmctld, and its hostname; `prefix` is that of the workloads."""
     return f"{prefix}controller-0"
+
+
+def check_account(cluster: str) -> str:
+    """The ServiceAccount of the pods of checks."""
+    return f"{cluster}-activecheck-sa"
+
+
+def check_role(cluster: str) -> str:
+    """The Role of that ServiceAccount."""
+    return f"{cluster}-activecheck-role"
+
+
+def check_role_binding(cluster: str) -> str:
+    """The RoleBinding of that Role."""
+    return f"{check_role(cluster)}-binding"
+
+
+def sbatch_script(check: str) -> str:
+    """The ConfigMap with the inline script of a check, by its spec.name."""
+    return f"sbatch-script-{check}"
+
+
+def initial_run(check: str) -> str:
+    """The Job that runs a check once at its creation, by its spec.name."""
+    return f"{check}-initial-run"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from penstock.api.nebius.active_check import ActiveCheck
+from penstock.api.nebius.active_check import ActiveCheck, ActiveCheckSpec, CheckContainer, Reactions
 from penstock.api.nebius.common import NodeContainer
 from penstock.api.nebius.node_configurator import NodeConfigurator
 from penstock.api.nebius.nodeset import NodeSet, NodeSetSpec
@@ -259,9 +259,61 @@ def power_state_fields(_: NodeSetPowerState) -> list[str]:
     return [f"spec.activeNodes: {_NOT_YET}, all nodes have a pod"]
 
 
-def active_check_fields(_: ActiveCheck) -> list[str]:
-    """An ActiveCheck has no effect yet."""
-    return [f"spec: {_NOT_YET}, no check runs"]
+def _munge_of(spec: ActiveCheckSpec) -> CheckContainer | None:
+    if spec.check_type == "slurmJob":
+        return spec.slurm_job_spec.munge_container if spec.slurm_job_spec is not None else None
+    return spec.k8s_job_spec.munge_container if spec.k8s_job_spec is not None else None
+
+
+def _reactions_of(spec: ActiveCheckSpec) -> list[Reactions]:
+    return [one for one in (spec.failure_reactions, spec.success_reactions) if one is not None]
+
+
+CHECK: tuple[Row[ActiveCheckSpec], ...] = (
+    Row(
+        "spec.podTemplateNameRef",
+        lambda s: bool(s.pod_template_name_ref),
+        f"{_NOT_YET}, the pod has the fields of the ActiveCheck alone",
+    ),
+    Row(
+        "spec.reactions",
+        lambda s: s.reactions is not None,
+        "not used: spec.failureReactions is",
+    ),
+    Row(
+        "spec.failureReactions, spec.successReactions",
+        lambda s: s.check_type == "k8sJob" and bool(_reactions_of(s)),
+        "not used for checkType k8sJob, which has no Slurm nodes",
+    ),
+    Row(
+        "commentSlurmNode of reactions",
+        lambda s: any(one.comment_slurm_node is not None for one in _reactions_of(s)),
+        f"{_NOT_YET}, the comment of a Slurm node names its pod; the status has the job",
+    ),
+    Row(
+        "addReservation, removeReservation of reactions",
+        lambda s: any(
+            one.add_reservation is not None or one.remove_reservation is not None
+            for one in _reactions_of(s)
+        ),
+        f"{_NOT_YET}, no reservation is changed",
+    ),
+    Row(
+        "mungeContainer",
+        lambda s: (
+            (found := _munge_of(s)) is not None
+            and bool(
+                found.args or found.env or found.volumes or found.volume_mounts or found.working_dir
+            )
+        ),
+        "image, command and appArmorProfile are used, its other fields are not",
+    ),
+)
+
+
+def active_check_fields(obj: ActiveCheck) -> list[str]:
+    """Fields of an ActiveCheck: of reactions, of the munge container, and of its pod."""
+    return [f"{row.path}: {row.words}" for row in CHECK if row.used(obj.spec)]
 
 
 def node_configurator_fields(_: NodeConfigurator) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
-from penstock.api.nebius.active_check import ActiveCheck
 from penstock.api.nebius.common import pod_containers
 from penstock.api.nebius.conf_texts import nodeset_texts
 from penstock.api.nebius.container_rules import node_set_containers, node_set_counts
@@ -38,7 +37,6 @@ MEMORY_VARIABLE: Final = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
 """Variable of the slurmd container that only the operator sets."""
 _VOLUMES: Final = "spec.slurmd.volumes"
 _NO_NODES: Final = NodeSet().spec
-_NO_CHECK: Final = ActiveCheck().spec
 
 
 def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
@@ -153,23 +151,6 @@ def _is_file_of_jail(path: str) -> bool:
 def _mode(path: str, mode: int | None) -> Iterator[Problem]:
     if mode is not None and not 0 <= mode <= 0o777:
         yield Problem(path, f"{mode} is no mode of a file: write 0 to 511, in YAML also 0644")
-
-
-def active_check_problems(obj: ActiveCheck) -> Iterator[Problem]:
-    """Faults of an ActiveCheck."""
-    spec = obj.spec
-    if spec == _NO_CHECK:
-        yield Problem("spec", ABSENT)
-        return
-    if sizes := list(size_problems(spec)):
-        yield from sizes
-        return
-    if spec.check_type == "k8sJob" and spec.k8s_job_spec is None:
-        yield Problem("spec.k8sJobSpec", f"{ABSENT} for checkType k8sJob")
-    if spec.check_type == "slurmJob" and spec.slurm_job_spec is None:
-        yield Problem("spec.slurmJobSpec", f"{ABSENT} for checkType slurmJob")
-    if obj.metadata.name in spec.depends_on:
-        yield Problem("spec.dependsOn", "names this check itself: it would never start")
 
 
 def node_configurator_problems(obj: NodeConfigurator) -> Iterator[Problem]:

@@ -62,7 +62,55 @@ JAILED_AGGREGATION: Final = Mark(
     USER,
     "JailedConfigs of one value are one group, followed by one reconfigure.",
 )
+ACTIVE_CHECK: Final = Mark(
+    "slurm.nebius.ai/activecheck",
+    "annotation",
+    "check pod",
+    OPERATOR,
+    "The ActiveCheck of a pod.",
+)
+ACTIVE_CHECK_FINALIZER: Final = Mark(
+    "slurm.nebius.ai/activecheck-finalizer",
+    "finalizer",
+    "ActiveCheck",
+    OPERATOR,
+    "Keeps a deleted ActiveCheck until its CronJob is deleted.",
+)
+SLURM_JOB_IDS: Final = Mark(
+    "slurm-job-id",
+    "annotation",
+    "Job of a check",
+    OPERATOR,
+    "Ids of the Slurm jobs that the Job submitted.",
+)
+UNHANDLED_JOB_IDS: Final = Mark(
+    "unhandled-slurm-job-id",
+    "annotation",
+    "Job of a check",
+    OPERATOR,
+    "Those of them whose result is still to come.",
+)
+SKIPPED_REASON: Final = Mark(
+    "slurm-skipped-reason",
+    "annotation",
+    "Job of a check",
+    OPERATOR,
+    "Why the Job submitted no Slurm job.",
+)
+FINAL_STATE_TIME: Final = Mark(
+    "soperator-checks-final-state-time",
+    "annotation",
+    "Job of a check",
+    OPERATOR,
+    "When the last of its Slurm jobs was found to have ended.",
+)
 MARKS: Final = (
+    SLURM_JOB_IDS,
+    UNHANDLED_JOB_IDS,
+    SKIPPED_REASON,
+    FINAL_STATE_TIME,
+    ACTIVE_CHECK,
+    ACTIVE_CHECK_FINALIZER,
     WORKER,
     NODE_SET,
     PARENT_CLUSTER,

@@ -251,6 +251,13 @@ SLURMD_FAILING: Final = Mark(
     OPERATOR,
     "slurmd ends again and again; the message has its last words.",
 )
+CHECK_RESULTS: Final = Mark(
+    "check.penstock.dev/results",
+    "annotation",
+    "Job of a check",
+    OPERATOR,
+    "How each of its Slurm jobs ended, and where it ran. slurmctld forgets them.",
+)
 MARKS: Final = (
     ROLLBACK,
     ROLLED_BACK,
@@ -287,4 +294,5 @@ MARKS: Final = (
     OWN_RESERVATION,
     ASK_FINALIZER,
     SLURMD_FAILING,
+    CHECK_RESULTS,
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from penstock.catalog.condition_reason import ConditionReason
 from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.reasons.check import CheckReason
 from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.catalog.reasons.connection import ConnectionReason
 from penstock.catalog.reasons.jail import JailReason
@@ -33,6 +34,7 @@ SUBJECTS: Final[tuple[type[ConditionReason], ...]] = (
     PartitionReason,
     JailReason,
     JailedConfigReason,
+    CheckReason,
 )
 ALL: Final[tuple[ConditionReason, ...]] = tuple(one for subject in SUBJECTS for one in subject)
 _BY_NAME: Final = {one.value: one for one in ALL}

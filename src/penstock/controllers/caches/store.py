@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
+    CRON_JOBS,
     JOBS,
     POD_MONITORS,
     PODS,
@@ -48,6 +49,7 @@ class CacheStore:
         self._selectors: Mapping[Resource[Any], str] = {
             PODS: ours,
             JOBS: ours,
+            CRON_JOBS: ours,
             SERVICE_MONITORS: ours,
             POD_MONITORS: _named(MONITORS),
             SERVICE_ACCOUNTS: ours,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from penstock.api.kubernetes.kinds import (
+    CRON_JOBS,
     JOBS,
     POD_MONITORS,
     ROLE_BINDINGS,
@@ -51,6 +52,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
     )
     more = (
         (JOBS, caches.jobs),
+        (CRON_JOBS, caches.cron_jobs),
         (POD_MONITORS, caches.pod_monitors),
         (SERVICE_ACCOUNTS, caches.service_accounts),
         (ROLES, caches.roles),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
+    CRON_JOBS,
     JOBS,
     POD_MONITORS,
     PODS,
@@ -15,6 +16,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import labels, names
+from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
@@ -46,9 +48,27 @@ def cluster_of_jailed_config(config: KubeObject, _: Lookup | None = None) -> lis
     return [f"{config.metadata.namespace}/{name}"] if name else []
 
 
+def cluster_of_check(check: ActiveCheck, _: Lookup | None = None) -> list[str]:
+    """Key of the SlurmCluster that an ActiveCheck names, whether that exists or not."""
+    name = check.spec.slurm_cluster_ref_name
+    return [f"{check.metadata.namespace}/{name}"] if name else []
+
+
+def check_of_job(job: Job, _: Lookup | None = None) -> list[str]:
+    """Key of the ActiveCheck of a Job, by the CronJob of that name that owns it."""
+    meta = job.metadata
+    return [
+        f"{meta.namespace}/{one.name}"
+        for one in meta.owner_references
+        if one.is_kind(CRON_JOBS.group, CRON_JOBS.kind)
+    ]
+
+
 PODS_BY_COMPONENT = IndexBy(PODS, component_of)
 NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
 JAILED_CONFIGS_BY_CLUSTER = IndexBy(JAILED_CONFIGS, cluster_of_jailed_config)
+CHECKS_BY_CLUSTER = IndexBy(ACTIVE_CHECKS, cluster_of_check)
+JOBS_BY_CHECK = IndexBy(JOBS, check_of_job)
 CLUSTERS_BY_NAMESPACE = IndexBy(SLURM_CLUSTERS, lambda one: [one.metadata.namespace])
 
 
@@ -63,6 +83,8 @@ class NebiusCaches(KubernetesCaches):
         self.mariadbs = store.of(MARIADBS, raw=True)
         self.grants = store.of(GRANTS, raw=True)
         self.jobs = store.of(JOBS, raw=True)
+        self.active_checks = store.of(ACTIVE_CHECKS, raw=True)
+        self.cron_jobs = store.of(CRON_JOBS, raw=True)
         self.pod_monitors = store.of(POD_MONITORS, raw=True)
         self.advanced_stateful_sets = store.of(ADVANCED_STATEFUL_SETS, raw=True)
         self.service_accounts = store.of(SERVICE_ACCOUNTS, raw=True)
@@ -71,6 +93,8 @@ class NebiusCaches(KubernetesCaches):
         self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)
         self.pods_of_component = store.index(PODS_BY_COMPONENT)
         self.jailed_configs_of = store.index(JAILED_CONFIGS_BY_CLUSTER)
+        self.checks_of = store.index(CHECKS_BY_CLUSTER)
+        self.jobs_of_check = store.index(JOBS_BY_CHECK)
         self.clusters_in = store.index(CLUSTERS_BY_NAMESPACE)
 
     @property

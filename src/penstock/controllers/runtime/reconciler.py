@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
-from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.meta import Condition, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.catalog.reasons.object import ObjectReason
@@ -87,7 +87,8 @@ class StatusWriter(ABC, Generic[T]):
         found = build_conditions(obj, old, findings, self.client.clock.time())
         self.events.emit_if_changed(obj, old, found)
         generation = obj.metadata.generation
-        new = msgspec.structs.replace(new, observed_generation=generation, conditions=found)
+        stored = self.stored(obj, found)
+        new = msgspec.structs.replace(new, observed_generation=generation, conditions=stored)
         await write_status(self.client, self.resource, obj, new)
 
     async def run(self, key: str) -> Result:
@@ -124,8 +125,13 @@ class StatusWriter(ABC, Generic[T]):
         when = datetime.fromtimestamp(self.client.clock.time(), UTC)
         new = set_conditions(old, conditions(findings), obj.metadata.generation, when)
         self.events.emit_if_changed(obj, old, new)
-        status = msgspec.structs.replace(status_of(obj), conditions=new)
+        status = msgspec.structs.replace(status_of(obj), conditions=self.stored(obj, new))
         await write_status(self.client, self.resource, obj, status, first=not old)
+
+    def stored(self, obj: T, found: tuple[Condition, ...]) -> tuple[Condition, ...]:
+        """Return the conditions in the form that the kind has them."""
+        del obj
+        return found
 
     def outdated(self, obj: T) -> frozenset[str]:
         """Return types of conditions that do not apply to the object any more."""

@@ -20,7 +20,10 @@ _AGAIN_S = 5.0
 
 
 class Jobs:
-    """All Jobs; `jails` are by namespace, and a Job of one in `failing` cannot fill it."""
+    """All Jobs; `jails` are by namespace, and a Job of one in `failing` cannot fill it.
+
+    `reports` has termination messages by the name of the Job, and Jobs in `broken` fail at once.
+    """
 
     def __init__(
         self,
@@ -30,6 +33,8 @@ class Jobs:
         silent: set[str],
     ) -> None:
         self.failing: set[str] = set()
+        self.reports: dict[str, str] = {}
+        self.broken: set[str] = set()
         self._server = server
         self._jails = jails
         self._random_source = random_source
@@ -87,9 +92,10 @@ class Jobs:
         if pod["spec"].get("nodeName") in self._silent:
             self._loop.call_later(2.0, self._copied, space, job, name, uid)
             return
-        failed = space in self.failing and not self._jails[space].is_filled
+        failed = job in self.broken or (space in self.failing and not self._jails[space].is_filled)
         path = f"/api/v1/namespaces/{space}/pods/{name}/status"
-        ended = {"exitCode": int(failed), "message": "rsync: No space left on device"}
+        words = self.reports.get(job, "rsync: No space left on device")
+        ended = {"exitCode": int(failed), "message": words}
         containers = [
             {**one, "ready": False, "state": {"terminated": ended}}
             for one in pod["status"]["containerStatuses"]
@@ -106,7 +112,9 @@ class Jobs:
         found = self._server.find(JOBS, space, job)
         if found is None or found["metadata"]["uid"] != owner:
             return
-        if failed:
+        if job in self.broken:
+            self._end(space, job, "Failed", "Job has reached the specified backoff limit")
+        elif failed:
             self._failures[owner] += 1
             self._loop.call_later(_AGAIN_S, self._reconcile, space, job)
         else:

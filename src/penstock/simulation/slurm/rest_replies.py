@@ -18,6 +18,7 @@ import msgspec
 from penstock.simulation import faults
 from penstock.simulation.faults import Fault
 from penstock.simulation.slurm.slurmctld import (
+    INVALID_JOB,
     SimulatedJob,
     SimulatedSlurmctld,
     SimulatedSlurmNode,
@@ -86,6 +87,7 @@ class SlurmAnswers:
             ("POST", "new", True): self._new_node,
             ("DELETE", "node", True): self._delete_node,
             ("GET", "jobs", False): self._get_jobs,
+            ("GET", "job", True): self._get_job,
             ("DELETE", "job", True): self._delete_job,
             ("GET", "ping", False): self._ping,
             ("GET", "clusters", False): self._get_clusters,
@@ -212,6 +214,15 @@ class SlurmAnswers:
         jobs = [_job(job) for job in self.slurmctld.jobs.values()]
         return self._reply(jobs=jobs, last_update=self._now())
 
+    def _get_job(self, asked: RestRequest, job_id: str) -> Answer:
+        number, ctld = int(job_id), self.slurmctld
+        if asked.path.strip("/").startswith("slurmdb"):
+            found = ctld.jobs.get(number) or ctld.forgotten.get(number)
+            return self._reply(jobs=[] if found is None else [_stored_job(found)])
+        if number not in ctld.jobs:
+            raise SlurmctldError(*INVALID_JOB)
+        return self._reply(jobs=[_job(ctld.jobs[number])], last_update=self._now())
+
     def _delete_job(self, _: RestRequest, job_id: str) -> Answer:
         if int(job_id) in self.slurmctld.jobs:
             self.slurmctld.cancel(int(job_id))
@@ -336,10 +347,23 @@ def _job(job: SimulatedJob) -> dict[str, Any]:
         "job_state": sorted(job.state),
         "nodes": hostlist.compress(job.nodes),
         "start_time": _number(job.start),
+        "submit_time": _number(job.start),
+        "end_time": _number(job.end),
+        "state_reason": job.reason,
         "time_limit": _number(job.time_limit),
         "name": job.name,
         "user_name": job.user,
         "partition": job.partition,
+    }
+
+
+def _stored_job(job: SimulatedJob) -> dict[str, Any]:
+    return {
+        "job_id": job.id,
+        "state": {"current": sorted(job.state), "reason": job.reason},
+        "nodes": hostlist.compress(job.nodes) or "None assigned",
+        "name": job.name,
+        "time": {"submission": job.start, "end": job.end},
     }
 
 

@@ -87,6 +87,8 @@ class SimulatedJob:
     partition: str = "all"
     start: int = 1
     time_limit: int | None = None
+    end: int = 0
+    reason: str = "None"
 
     def uses(self, node: str) -> bool:
         """Whether it holds that node."""
@@ -100,6 +102,8 @@ class SimulatedSlurmctld:
         self.clock = clock
         self.nodes: dict[str, SimulatedSlurmNode] = {}
         self.jobs: dict[int, SimulatedJob] = {}
+        self.forgotten: dict[int, SimulatedJob] = {}
+        """Ended jobs that only slurmdbd has."""
         self._partitions: dict[str, dict[str, Any]] = {}
         self._moved = False
         """Whether nodes came or went since the partitions were last shown."""
@@ -223,14 +227,22 @@ class SimulatedSlurmctld:
 
     def run(self, *nodes: str, **values: Any) -> SimulatedJob:
         """A job started on these nodes."""
-        job = SimulatedJob(max(self.jobs, default=0) + 1, list(nodes), **values)
+        last = max((*self.jobs, *self.forgotten), default=0)
+        job = SimulatedJob(last + 1, list(nodes), **values)
         self.jobs[job.id] = job
         self.touch()
         return job
 
     def finish(self, job: SimulatedJob, state: str = "COMPLETED") -> None:
         """The job ended and left its nodes."""
-        job.state = {state}
+        job.state, job.end = {state}, int(self.clock())
+        self.touch()
+
+    def forget_jobs(self) -> None:
+        """What slurmctld does after MinJobAge with jobs that ended."""
+        for number, job in list(self.jobs.items()):
+            if not job.state & UNFINISHED:
+                self.forgotten[number] = self.jobs.pop(number)
         self.touch()
 
     def is_allocated(self, name: str) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from penstock.slurm.job_result import JobResult
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.errors import BadReplyError, NotFoundError
 from penstock.slurm.rest.http import Exchange, exchange, unfenced
+from penstock.slurm.rest.job_results import JobReply, StoredJobReply
 from penstock.slurm.rest.reservation import Reservation, ReservationsReply, WantedReservation
 from penstock.slurm.rest.transport import SLURMDBD, TIMEOUT_S, Transport
 from penstock.slurm.state import Job, Node
@@ -102,6 +104,24 @@ class Slurmrestd:
                 items.append(record.job(room))
                 room -= len(items[-1].nodes)
         return wire.Listing(tuple(items), last_update)
+
+    async def job_results(self, job_id: int) -> tuple[JobResult, ...]:
+        """One job, ended or not; of a job array each task that slurmctld has on its own.
+
+        Raises NotFoundError once slurmctld has forgotten it.
+        """
+        reply = await self._http.must(JobReply, f"job/{job_id}")
+        if not reply.jobs:
+            raise NotFoundError(f"slurmctld has no job {job_id}")
+        return tuple(one.result() for one in reply.jobs)
+
+    async def stored_job_results(self, job_id: int) -> tuple[JobResult, ...]:
+        """The same from slurmdbd's records; empty where it has none.
+
+        Raises UnsupportedError without accounting.
+        """
+        reply = await self._http.must(StoredJobReply, f"job/{job_id}", api=SLURMDBD)
+        return tuple(one.result() for one in reply.jobs or ())
 
     async def update_node(
         self,

@@ -143,7 +143,7 @@ async def operated(lab: Lab) -> AsyncGenerator[None]:
         failure = process.failure
         await lab.world.crash(process)
         assert failure is None
-        assert lab.world.promises.broken == []
+        assert lab.world.promises.broken == [], lab.world.promises.broken
 
 
 def played(

@@ -14,7 +14,10 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from penstock.api.nebius.active_check import ActiveCheck
+from penstock.render.nebius.check import account, cron_job
 from penstock.render.parts.digest import canonical_json
+from support import nebius
 from support.nebius_clusters import (
     CURRENT,
     OLDER,
@@ -26,6 +29,7 @@ from support.nebius_clusters import (
     without_jail,
 )
 
+CHECKS = 5
 GOLDEN = Path(__file__).parents[3] / "golden"
 
 
@@ -65,6 +69,20 @@ def test_a_worker_with_a_root_of_its_own_is_byte_for_byte_as_recorded():
         [*found.pvcs(), found.pod()], Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True
     )
     path = GOLDEN / "slurmcluster-per-worker.yaml"
+    if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_the_objects_of_checks_are_byte_for_byte_as_recorded():
+    """S113."""
+    inputs = of_shape(CURRENT).inputs
+    found = account.objects(inputs.cluster)
+    for index in range(CHECKS):
+        check = cast("ActiveCheck", nebius.made(f"activechecks-5.0-{index}"))
+        found += cron_job.objects(inputs, check, suspend=False)
+    text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
+    path = GOLDEN / "slurmcluster-checks.yaml"
     if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()

@@ -1,0 +1,228 @@
+"""Submits the Slurm jobs of an ActiveCheck, and reports their ids to the operator.
+
+Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_MAX_NUMBER_OF_JOBS, and
+the variables of sbatch. The report is the termination message of the container, in lines:
+
+    slurm-job-id=5,7-9            the jobs
+    slurm-skipped-reason=WORDS    why there is none
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import jail
+from supervise import say
+
+SCRIPT = Path("/opt/bin/sbatch.sh")
+REPORT = Path("/dev/termination-log")
+PARTITION = "hidden"
+"""The partition of checks, where the cluster has it; else the default one."""
+USER = "soperatorchecks"
+"""The user of checks, where the jail has it; else root."""
+OUTPUTS = "opt/soperator-outputs/local/slurm_jobs"
+OUTPUT = "%N.%x.%j.out"
+PAUSE_SECONDS = 0.3
+UNFIT = frozenset(
+    {
+        "DOWN",
+        "DRAIN",
+        "DRAINED",
+        "DRAINING",
+        "ERROR",
+        "FAIL",
+        "FAILING",
+        "FUTURE",
+        "INVALID_REG",
+        "MAINTENANCE",
+        "NOT_RESPONDING",
+        "POWER_DOWN",
+        "POWERED_DOWN",
+        "POWERING_DOWN",
+        "REBOOT_ISSUED",
+        "REBOOT_REQUESTED",
+        "RESERVED",
+        "UNKNOWN",
+    }
+)
+"""States of nodes on which a job would wait. Source: scontrol(1), show node."""
+_GPU_OPTION = re.compile(
+    r"^#SBATCH\s.*(--gpus\b|--gpus-per-(node|task|socket)\b|--gres[= ]\S*gpu|-G[ =]?\d)",
+    re.MULTILINE,
+)
+_GPU_VARIABLES = ("SBATCH_GPUS", "SBATCH_GPUS_PER_NODE", "SBATCH_GPUS_PER_TASK")
+_GRES_VARIABLE = "SBATCH_GRES"
+_OUTPUT_VARIABLE = "SBATCH_OUTPUT"
+_FIELD = re.compile(r"\b(NodeName|State|Gres|Partitions)=(\S*)")
+_ID = re.compile(r"^(\d+)", re.MULTILINE)
+
+
+def needs_gpus(script: str, environment: Mapping[str, str]) -> bool:
+    """Return whether the jobs ask for GPUs, by options of the script or by variables."""
+    if "gpu" in environment.get(_GRES_VARIABLE, ""):
+        return True
+    return bool(_GPU_OPTION.search(script)) or any(environment.get(one) for one in _GPU_VARIABLES)
+
+
+def nodes_in(text: str) -> Iterator[dict[str, str]]:
+    """Read the lines of `scontrol show node -o`."""
+    for line in text.splitlines():
+        found = dict(_FIELD.findall(line))
+        if found.get("NodeName"):
+            yield found
+
+
+def has_gpus(node: Mapping[str, str]) -> bool:
+    """Return whether a node has GPUs."""
+    return node.get("Gres", "").startswith("gpu") or ",gpu" in node.get("Gres", "")
+
+
+def is_fit(node: Mapping[str, str], partition: str) -> bool:
+    """Return whether a job would start on a node."""
+    # A star stands for a node that does not respond.
+    states = node.get("State", "").replace("*", "+NOT_RESPONDING").split("+")
+    inside = not partition or partition in node.get("Partitions", "").split(",")
+    return inside and UNFIT.isdisjoint(states)
+
+
+def ranges(ids: Iterable[int]) -> str:
+    """Return ids as a list with ranges: a termination message has 4096 bytes."""
+    parts: list[list[int]] = []
+    for one in sorted(set(ids)):
+        if parts and parts[-1][-1] == one - 1:
+            parts[-1][1:] = [one]
+        else:
+            parts.append([one])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def report(*lines: str) -> None:
+    """Write the termination message: at any time it has all jobs up to then."""
+    REPORT.write_text("".join(f"{one}\n" for one in lines))
+
+
+def output_of(command: Sequence[str]) -> str:
+    """Return the output of a command of Slurm; raise OSError with its words."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        words = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise OSError(f"{command[0]}: {words}")
+    return done.stdout
+
+
+def partition_of_checks() -> str:
+    """Return the partition of checks; empty for the default one."""
+    with contextlib.suppress(OSError):
+        output_of(["scontrol", "show", "partition", PARTITION])
+        return PARTITION
+    return ""
+
+
+def user_options() -> list[str]:
+    """Return the options of sbatch for the user of checks; none where it does not exist."""
+    try:
+        found = pwd.getpwnam(USER)
+    except KeyError:
+        return ["--chdir=/"]
+    return [f"--uid={found.pw_uid}", f"--gid={found.pw_gid}", f"--chdir={found.pw_dir}"]
+
+
+def output_options() -> list[str]:
+    """Return the options of sbatch for the files with what jobs print."""
+    if os.environ.get(_OUTPUT_VARIABLE):
+        return []
+    folder = jail.JAIL / OUTPUTS if jail.has_jail() else Path("/", OUTPUTS)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o1777)
+    except OSError:
+        return ["--output=/dev/null"]
+    return [f"--output=/{OUTPUTS}/{OUTPUT}"] if jail.has_jail() else ["--output=/dev/null"]
+
+
+def submit(command: Sequence[str], targets: Sequence[Sequence[str]]) -> tuple[list[int], str]:
+    """Submit one job for each target; return their ids and the words of the last failure."""
+    ids: list[int] = []
+    failure = ""
+    for number, options in enumerate(targets):
+        if number:
+            time.sleep(PAUSE_SECONDS)
+        try:
+            found = _ID.search(output_of([*command, *options, str(SCRIPT)]))
+        except OSError as error:
+            failure = str(error)
+            say(failure)
+            continue
+        if found:
+            ids.append(int(found[1]))
+            report(f"slurm-job-id={ranges(ids)}", failure)
+    return ids, failure
+
+
+def cancel_older(name: str) -> None:
+    """Cancel jobs of an earlier run, as the original does: they wait for nodes."""
+    with contextlib.suppress(OSError):
+        output_of(["scancel", f"--name={name}", "--state=PENDING"])
+
+
+def start_sackd() -> None:
+    """Start the daemon that signs with auth/slurm; with munge a sidecar has signed already."""
+    user = "slurm"
+    if not jail.has_munge():
+        Path(jail.SLURM_RUN).mkdir(mode=0o755, parents=True, exist_ok=True)
+        entry = pwd.getpwnam(user)
+        os.chown(jail.SLURM_RUN, entry.pw_uid, entry.pw_gid)
+    jail.prepare_auth(user)
+    if not jail.has_munge():
+        subprocess.Popen(["/usr/sbin/sackd", "--systemd"], user=user, group=user)
+        path = Path(jail.SLURM_RUN, "sack.socket")
+        jail.wait_for(f"sackd at {path}", lambda: jail.is_socket(path))
+
+
+def main() -> int:
+    """Submit the jobs; return the container's exit status."""
+    name = os.environ["ACTIVE_CHECK_NAME"]
+    most = int(os.environ.get("ACTIVE_CHECK_MAX_NUMBER_OF_JOBS") or 0)
+    jail.wait_for_configuration()
+    start_sackd()
+    nodes = list(nodes_in(output_of(["scontrol", "show", "node", "-o"])))
+    with_gpus = needs_gpus(SCRIPT.read_text(), os.environ)
+    if with_gpus and not any(map(has_gpus, nodes)):
+        report("slurm-skipped-reason=the script asks for GPUs, and no Slurm node has any")
+        return 0
+    partition = partition_of_checks()
+    command = ["sbatch", "--parsable", f"--job-name={name}", *user_options(), *output_options()]
+    if partition:
+        command.append(f"--partition={partition}")
+    targets: list[list[str]] = [[]]
+    if os.environ.get("EACH_WORKER_JOBS") == "true":
+        cancel_older(name)
+        fit = [
+            node["NodeName"]
+            for node in nodes
+            if is_fit(node, partition) and (has_gpus(node) or not with_gpus)
+        ]
+        # Each run takes others where their number is limited.
+        fit.sort(key=lambda _: os.urandom(8))
+        chosen = sorted(fit[:most] if most else fit)
+        if not chosen:
+            report("slurm-skipped-reason=no Slurm node takes jobs now")
+            return 0
+        targets = [["--no-requeue", "--nodes=1", f"--nodelist={one}"] for one in chosen]
+    ids, failure = submit(command, targets)
+    say(f"submitted {len(ids)} of {len(targets)} jobs")
+    if not ids:
+        report(failure or "sbatch printed no job id")
+    return 1 if failure or not ids else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

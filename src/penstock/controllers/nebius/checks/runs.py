@@ -1,0 +1,76 @@
+"""The runs of an ActiveCheck: its Kubernetes Jobs, with what each submitted and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.kinds import JOBS, Job, Pod
+from penstock.api.nebius.active_check import ActiveCheck
+from penstock.catalog.marks import penstock
+from penstock.controllers.caches.owners import owned_by
+from penstock.controllers.observed.nebius_caches import NebiusCaches
+from penstock.decide.check.kubernetes_job import JobStatus, failure_words, job_status
+from penstock.decide.check.results import Result, decode
+from penstock.decide.check.submission import Submission, reported, submission
+
+_ENDED = ("Succeeded", "Failed")
+RESULTS = penstock.CHECK_RESULTS.key
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One Kubernetes Job. `results` are those that have had their reaction."""
+
+    job: Job
+    status: JobStatus
+    submission: Submission
+    results: tuple[Result, ...] = ()
+    is_recorded: bool = True
+    """Whether the annotations of the Job have the submission."""
+    failure: str = ""
+    """Why the Job failed; empty for any other."""
+    is_reporting: bool = False
+    """Whether a pod of it is still to end, as far as the cache shows."""
+
+    @property
+    def unhandled(self) -> tuple[int, ...]:
+        """Ids of submitted jobs without a result."""
+        done = {one.job for one in self.results}
+        return tuple(one for one in self.submission.ids if one not in done)
+
+
+def runs_of(caches: NebiusCaches, check: ActiveCheck) -> tuple[Run, ...]:
+    """The runs of a check, the oldest first."""
+    jobs = caches.jobs_of_check.get(check.metadata.key)
+    live = (one for one in jobs if not one.metadata.deleting)
+    return tuple(
+        _run(job, caches.pods_of.get(owned_by(JOBS, job)), check) for job in sorted(live, key=_age)
+    )
+
+
+def results_of(runs: Iterable[Run]) -> list[Result]:
+    """The recorded results of all runs."""
+    return [result for run in runs for result in run.results]
+
+
+def _run(job: Job, pods: tuple[Pod, ...], check: ActiveCheck) -> Run:
+    annotations, status = job.metadata.annotations, job_status(job)
+    found, is_recorded = submission(annotations), True
+    if not found.is_known and check.spec.check_type == "slurmJob":
+        found = reported(pods, check.spec.name)
+        is_recorded = not found.is_known
+    failure = failure_words(job, pods) if status is JobStatus.FAILED else ""
+    return Run(
+        job,
+        status,
+        found,
+        decode(annotations.get(RESULTS, "")),
+        is_recorded,
+        failure,
+        any(one.status.phase not in _ENDED for one in pods),
+    )
+
+
+def _age(job: Job) -> tuple[str, str]:
+    return job.metadata.creation_timestamp or "", job.metadata.name

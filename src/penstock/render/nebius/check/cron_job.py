@@ -1,0 +1,88 @@
+"""The CronJob of a check, the Job of its first run, and the ConfigMap with its inline script."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.api.kubernetes.kinds import CronJob
+from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius import names
+from penstock.api.nebius.active_check import ActiveCheck
+from penstock.render.nebius.check.account import metadata
+from penstock.render.nebius.check.pod import SCRIPT_KEY, template
+from penstock.render.nebius.inputs import ClusterInputs
+
+_BATCH: Final = "batch/v1"
+
+
+def objects(cluster: ClusterInputs, check: ActiveCheck, *, suspend: bool) -> list[Json]:
+    """The script, if it is inline, and the CronJob. `suspend` is in force beside spec.suspend."""
+    return [*scripts(cluster, check), cron_job(cluster, check, suspend=suspend)]
+
+
+def scripts(cluster: ClusterInputs, check: ActiveCheck) -> list[Json]:
+    """The ConfigMap with the inline script; none without one."""
+    declared = check.spec.slurm_job_spec
+    if check.spec.check_type != "slurmJob" or declared is None or not declared.sbatch_script:
+        return []
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": metadata(cluster.cluster, names.sbatch_script(check.spec.name)),
+            "data": {SCRIPT_KEY: declared.sbatch_script},
+        }
+    ]
+
+
+def cron_job(cluster: ClusterInputs, check: ActiveCheck, *, suspend: bool) -> Json:
+    """The CronJob, of the name of the ActiveCheck."""
+    spec = check.spec
+    meta = metadata(cluster.cluster, check.metadata.name)
+    return {
+        "apiVersion": _BATCH,
+        "kind": "CronJob",
+        "metadata": meta,
+        "spec": {
+            "schedule": spec.schedule,
+            "suspend": spec.suspend or suspend,
+            "concurrencyPolicy": "Forbid",
+            "successfulJobsHistoryLimit": spec.successful_jobs_history_limit,
+            "failedJobsHistoryLimit": spec.failed_jobs_history_limit,
+            "jobTemplate": {
+                "metadata": {"labels": meta["labels"]},
+                "spec": job_spec(cluster, check),
+            },
+        },
+    }
+
+
+def job_spec(cluster: ClusterInputs, check: ActiveCheck) -> Json:
+    """The spec of each of its Jobs."""
+    return {
+        "parallelism": 1,
+        "completions": 1,
+        "backoffLimit": 0,
+        "template": template(cluster, check),
+    }
+
+
+def initial_run(cluster: ClusterInputs, check: ActiveCheck, cron: CronJob) -> Json:
+    """The Job of the first run. The CronJob owns it, so its history limits count it."""
+    meta = metadata(cluster.cluster, names.initial_run(check.spec.name))
+    meta["ownerReferences"] = [
+        {
+            "apiVersion": _BATCH,
+            "kind": "CronJob",
+            "name": cron.metadata.name,
+            "uid": cron.metadata.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    return {
+        "apiVersion": _BATCH,
+        "kind": "Job",
+        "metadata": meta,
+        "spec": job_spec(cluster, check),
+    }

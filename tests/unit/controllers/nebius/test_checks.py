@@ -1,0 +1,303 @@
+"""ActiveChecks of a SlurmCluster, by the whole operator on a simulated Slurm."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.event_loop import simulate
+from unit.controllers.nebius.lab import CLUSTER, CURRENT, JOBS, SPACE, Lab, operated, played
+
+GROUP = "slurm.nebius.ai"
+CHECKS = f"/apis/{GROUP}/v1alpha1/namespaces/{SPACE}/activechecks"
+CRON_JOBS = "batch/cronjobs"
+FINALIZER = f"{GROUP}/activecheck-finalizer"
+GPU, NET = "gpu-checks", "net-checks"
+FIRST = f"{GPU}-initial-run"
+DRAINS = {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}}
+EACH = {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"}
+
+
+def declare(lab: Lab, name: str = GPU, type_: str = "slurmJob", **spec: Any) -> None:
+    """`kubectl create` of a check."""
+    given: Json = {
+        "name": name,
+        "slurmClusterRefName": CLUSTER,
+        "checkType": type_,
+        "schedule": "0 0 1 1 *",
+        "suspend": True,
+        "runAfterCreation": True,
+    }
+    if type_ == "slurmJob":
+        given |= {"slurmJobSpec": EACH, "failureReactions": DRAINS}
+    else:
+        given["k8sJobSpec"] = {"jobContainer": {"image": "check", "command": ["true"]}}
+    lab.make(CHECKS, "ActiveCheck", name, spec={**given, **spec})
+
+
+def check(lab: Lab, name: str = GPU) -> Json:
+    return lab.find(f"{GROUP}/activechecks", name) or {}
+
+
+def run_status(lab: Lab, name: str = GPU) -> str:
+    return check(lab, name).get("status", {}).get("slurmJobsStatus", {}).get("lastRunStatus", "")
+
+
+def condition(lab: Lab, type_: str, name: str = GPU) -> Json:
+    found: list[Json] = check(lab, name).get("status", {}).get("conditions", [])
+    none: Json = {}
+    return next((one for one in found if one["type"] == type_), none)
+
+
+def submit(lab: Lab, name: str = GPU, *, job: str = "") -> list[Any]:
+    """One Slurm job on each worker, which the run of this name reports."""
+    ctld = lab.world.slurm.ctld
+    jobs = [ctld.run(node, name=name) for node in sorted(ctld.nodes)]
+    ids = ",".join(str(one.id) for one in jobs)
+    lab.world.jobs.reports[job or f"{name}-initial-run"] = f"slurm-job-id={ids}\n"
+    return jobs
+
+
+def again(lab: Lab, name: str, job: str) -> None:
+    """`kubectl create job --from=cronjob/NAME`."""
+    cron = lab.get(CRON_JOBS, name)
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": name,
+        "uid": cron["metadata"]["uid"],
+        "controller": True,
+    }
+    template = cron["spec"]["jobTemplate"]
+    meta = {**template["metadata"], "name": job, "ownerReferences": [owner]}
+    body = {"kind": "Job", "metadata": meta, "spec": template["spec"]}
+    lab.world.ask("POST", f"/apis/batch/v1/namespaces/{SPACE}/jobs", body)
+
+
+def reasons(lab: Lab) -> dict[str, str]:
+    """Reasons of the drained nodes."""
+    nodes = lab.world.slurm.ctld.nodes
+    return {name: one.reason for name, one in nodes.items() if "DRAIN" in one.flags}
+
+
+def finish(lab: Lab, job: Any, state: str = "COMPLETED") -> None:
+    lab.world.slurm.ctld.finish(job, state)
+
+
+def test_a_failed_job_drains_its_worker_and_a_completed_one_takes_the_drain_back():
+    """S113."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        good, bad = submit(lab)
+        declare(lab)
+        await lab.until(lambda: lab.find(JOBS, FIRST))
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, good)
+        finish(lab, bad, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Failed")
+        (node,) = bad.nodes
+        mark = f"[node_problem] {GPU}: job {bad.id} [slurm_job]"
+        assert reasons(lab) == {node: mark}
+        status = check(lab)["status"]["slurmJobsStatus"]
+        assert status["lastRunId"] == f"{good.id},{bad.id}"
+        (failed,) = status["lastRunFailJobsAndReasons"]
+        assert failed["jobID"] == str(bad.id)
+        assert node in failed["reason"]
+        assert condition(lab, "LastRunPassed")["reason"] == "CheckFailed"
+        assert node in condition(lab, "LastRunPassed")["message"]
+        assert condition(lab, "LastRunPassed")["lastUpdateTime"]
+        annotations = lab.get(JOBS, FIRST)["metadata"]["annotations"]
+        assert annotations["slurm-job-id"] == f"{good.id},{bad.id}"
+        assert annotations["unhandled-slurm-job-id"] == ""
+        ctld = lab.world.slurm.ctld
+        later = ctld.run(node, name=GPU)
+        lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
+        again(lab, GPU, "now")
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, later)
+        await lab.until(lambda: run_status(lab) == "Complete")
+        assert reasons(lab) == {}
+        assert condition(lab, "LastRunPassed")["status"] == "True"
+        await lab.settled(60)
+        assert await lab.settled() == []
+
+    played(play)
+
+
+def test_a_users_drain_and_another_checks_stand():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        mine, theirs = sorted(lab.world.slurm.ctld.nodes)
+        lab.world.slurm.drained_by_hand(mine, "bad cable")
+        lab.world.slurm.drained_by_hand(theirs, f"[node_problem] {NET}: job 1 [slurm_job]")
+        before = reasons(lab)
+        jobs = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, jobs[0], "FAILED")
+        finish(lab, jobs[1])
+        await lab.until(lambda: run_status(lab) == "Failed")
+        assert reasons(lab) == before
+
+    played(play)
+
+
+@pytest.mark.parametrize("accounting", [False, True])
+def test_jobs_that_ended_while_the_operator_was_away_are_not_lost(accounting: bool):
+    """A job that ended later was handled before: the earlier one still counts.
+
+    slurmctld has forgotten both; only slurmdbd has records of them.
+    """
+
+    async def run() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        async with operated(lab):
+            await lab.available()
+            early, late = submit(lab)
+            declare(lab)
+            await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, early, "FAILED")
+        finish(lab, late)
+        ctld = lab.world.slurm.ctld
+        if accounting:
+            ctld.accounted = True
+        else:
+            ctld.forgotten.clear()
+        async with operated(lab):
+            await lab.until(lambda: run_status(lab) == "Failed")
+        (node,) = early.nodes
+        assert reasons(lab) == {node: f"[node_problem] {GPU}: job {early.id} [slurm_job]"}
+
+    simulate(run())
+
+
+def test_a_job_that_slurmctld_forgot_is_an_error_without_accounting():
+    async def run() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        async with operated(lab):
+            await lab.available()
+            jobs = submit(lab)
+            declare(lab)
+            await lab.until(lambda: run_status(lab) == "InProgress")
+        for one in jobs:
+            finish(lab, one, "FAILED")
+        lab.world.slurm.ctld.forget_jobs()
+        async with operated(lab):
+            await lab.until(lambda: run_status(lab) == "Error")
+            message = condition(lab, "LastRunPassed")["message"]
+            assert "slurmctld has forgotten the job" in message
+            assert reasons(lab) == {}
+
+    simulate(run())
+
+
+def test_an_end_that_is_seen_late_counts_beside_one_that_was_seen_early():
+    """The original remembers the time of the last end, and so skips the earlier one."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        first, second = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, second)
+        annotation = "check.penstock.dev/results"
+        await lab.until(
+            lambda: annotation in lab.get(JOBS, FIRST)["metadata"].get("annotations", {})
+        )
+        rows = json.loads(lab.get(JOBS, FIRST)["metadata"]["annotations"][annotation])
+        assert [row[0] for row in rows] == [second.id]
+        finish(lab, first, "FAILED")
+        first.end = second.end - 60
+        await lab.until(lambda: run_status(lab) == "Failed")
+        assert [*reasons(lab)] == first.nodes
+
+    played(play)
+
+
+def test_a_check_waits_for_its_cluster_and_for_the_checks_before_it():
+    async def play(lab: Lab) -> None:
+        declare(lab, NET, dependsOn=[GPU])
+        declare(lab, GPU, "k8sJob")
+        await lab.until(lambda: condition(lab, "Ready").get("reason") == "ClusterNotAvailable")
+        assert lab.find(CRON_JOBS, GPU) is None
+        await lab.available()
+        await lab.until(lambda: lab.find(CRON_JOBS, GPU))
+        await lab.until(lambda: condition(lab, "Ready", NET).get("reason") == "WaitsForChecks")
+        assert GPU in condition(lab, "Ready", NET)["message"]
+        assert lab.find(CRON_JOBS, NET) is None
+        submit(lab, NET)
+        await lab.until(lambda: lab.find(CRON_JOBS, NET))
+        status = check(lab)["status"]["k8sJobsStatus"]
+        assert status["lastJobName"] == FIRST
+        assert status["lastJobStatus"] == "Complete"
+
+    played(play)
+
+
+def test_a_skipped_check_lets_the_next_one_run_and_a_failed_container_does_not():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.jobs.reports[FIRST] = "slurm-skipped-reason=no GPUs here\n"
+        declare(lab)
+        declare(lab, NET, dependsOn=[GPU])
+        declare(lab, "last", "k8sJob", dependsOn=[NET])
+        lab.world.jobs.reports[f"{NET}-initial-run"] = "sbatch: no such user\n"
+        lab.world.jobs.broken.add(f"{NET}-initial-run")
+        await lab.until(lambda: run_status(lab) == "Skipped")
+        assert check(lab)["status"]["slurmJobsStatus"]["lastRunId"] == "No slurm job"
+        assert "no GPUs here" in condition(lab, "LastRunPassed")["message"]
+        await lab.until(lambda: run_status(lab, NET) == "Error")
+        assert "sbatch: no such user" in condition(lab, "LastRunPassed", NET)["message"]
+        await lab.settled(20)
+        assert lab.find(CRON_JOBS, "last") is None
+
+    played(play)
+
+
+def test_maintenance_suspends_the_schedule_and_a_deleted_check_leaves_nothing():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        submit(lab)
+        declare(lab, suspend=False)
+        await lab.until(lambda: lab.find(CRON_JOBS, GPU))
+        await lab.until(lambda: FINALIZER in check(lab)["metadata"]["finalizers"])
+        assert not lab.get(CRON_JOBS, GPU)["spec"]["suspend"]
+        lab.world.edit_cluster(SPACE, {"maintenance": "downscale"})
+        await lab.until(lambda: lab.get(CRON_JOBS, GPU)["spec"]["suspend"])
+        lab.world.edit_cluster(SPACE, {"maintenance": "none"})
+        await lab.until(lambda: not lab.get(CRON_JOBS, GPU)["spec"]["suspend"], 300)
+        assert lab.find("/configmaps", f"sbatch-script-{GPU}")
+        lab.world.ask("DELETE", f"{CHECKS}/{GPU}", {})
+        await lab.until(lambda: not check(lab))
+        await lab.until(lambda: lab.find(CRON_JOBS, GPU) is None)
+        assert lab.find("/configmaps", f"sbatch-script-{GPU}") is None
+
+    played(play)
+
+
+def test_objects_that_somebody_deletes_come_back_and_the_first_run_does_not():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        submit(lab)
+        declare(lab)
+        await lab.until(lambda: lab.find(JOBS, FIRST))
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        for path in (
+            f"/apis/batch/v1/namespaces/{SPACE}/jobs/{FIRST}",
+            f"/api/v1/namespaces/{SPACE}/configmaps/sbatch-script-{GPU}",
+            f"/apis/rbac.authorization.k8s.io/v1/namespaces/{SPACE}/roles/{CLUSTER}-activecheck-role",
+        ):
+            lab.world.ask("DELETE", path, {})
+        role = "rbac.authorization.k8s.io/roles"
+        await lab.until(lambda: lab.find("/configmaps", f"sbatch-script-{GPU}"))
+        await lab.until(lambda: lab.find(role, f"{CLUSTER}-activecheck-role"))
+        await lab.settled(20)
+        assert lab.find(JOBS, FIRST) is None
+
+    played(play)
