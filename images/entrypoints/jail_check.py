@@ -62,6 +62,11 @@ _GPU_VARIABLES = ("SBATCH_GPUS", "SBATCH_GPUS_PER_NODE", "SBATCH_GPUS_PER_TASK")
 _GRES_VARIABLE = "SBATCH_GRES"
 _OUTPUT_VARIABLE = "SBATCH_OUTPUT"
 _FIELD = re.compile(r"\b(NodeName|State|Gres|Partitions)=(\S*)")
+_REASON = re.compile(r"\bReason=(.*)$")
+_IDLE = frozenset({"IDLE", "DRAIN", "DYNAMIC_NORM", "CLOUD"})
+RESERVATION = "activecheck.{check}.{node}"
+"""Name of the reservation in which a check runs again on a node that it drained. The operator ends
+it: see decide/check/recheck.py."""
 _ID = re.compile(r"^(\d+)", re.MULTILINE)
 
 
@@ -76,6 +81,8 @@ def nodes_in(text: str) -> Iterator[dict[str, str]]:
     """Read the lines of `scontrol show node -o`."""
     for line in text.splitlines():
         found = dict(_FIELD.findall(line))
+        reason = _REASON.search(line)
+        found["Reason"] = reason[1] if reason else ""
         if found.get("NodeName"):
             yield found
 
@@ -83,6 +90,33 @@ def nodes_in(text: str) -> Iterator[dict[str, str]]:
 def has_gpus(node: Mapping[str, str]) -> bool:
     """Return whether a node has GPUs."""
     return node.get("Gres", "").startswith("gpu") or ",gpu" in node.get("Gres", "")
+
+
+def is_own_drain(node: Mapping[str, str], check: str) -> bool:
+    """Return whether this check has drained a node, which is idle now."""
+    words = rf"\S.* {re.escape(check)}: (job \d+|not confirmed) \[slurm_job\]( \[[^\]]*\])?\s*"
+    states = {*node.get("State", "").split("+")}
+    is_idle = {"IDLE", "DRAIN"} <= states <= _IDLE
+    return is_idle and bool(re.fullmatch(words, node.get("Reason", "")))
+
+
+def reserve(check: str, node: str) -> str:
+    """Resume a node for this check alone; return the name of the reservation, empty on a failure.
+
+    The reservation comes first and has no end, so no job of a user runs on the node.
+    """
+    name = RESERVATION.format(check=check, node=node)
+    users = ",".join(["root", *user_names()])
+    words = ["starttime=now", "duration=infinite", f"nodes={node}", f"users={users}"]
+    try:
+        if name not in output_of(["scontrol", "show", "reservation", "-o"]):
+            command = ["scontrol", "create", "reservation", f"reservationname={name}", *words]
+            output_of([*command, "flags=maint,ignore_jobs"])
+        output_of(["scontrol", "update", f"nodename={node}", "state=resume"])
+    except OSError as error:
+        say(str(error))
+        return ""
+    return name
 
 
 def is_fit(node: Mapping[str, str], partition: str) -> bool:
@@ -126,12 +160,19 @@ def partition_of_checks() -> str:
     return ""
 
 
+def user_names() -> list[str]:
+    """Return the user of checks, where it exists."""
+    try:
+        return [pwd.getpwnam(USER).pw_name]
+    except KeyError:
+        return []
+
+
 def user_options() -> list[str]:
     """Return the options of sbatch for the user of checks; none where it does not exist."""
-    try:
-        found = pwd.getpwnam(USER)
-    except KeyError:
+    if not user_names():
         return ["--chdir=/"]
+    found = pwd.getpwnam(USER)
     return [f"--uid={found.pw_uid}", f"--gid={found.pw_gid}", f"--chdir={found.pw_dir}"]
 
 
@@ -212,11 +253,20 @@ def main() -> int:
         ]
         # Each run takes others where their number is limited.
         fit.sort(key=lambda _: os.urandom(8))
-        chosen = sorted(fit[:most] if most else fit)
+        own = [node["NodeName"] for node in nodes if is_own_drain(node, name)]
+        again = {node: found for node in own if (found := reserve(name, node))}
+        left = max(most - len(again), 0) if most else len(fit)
+        chosen = sorted([*again, *fit[:left]])
         if not chosen:
             report("slurm-skipped-reason=no Slurm node takes jobs now")
             return 0
-        targets = [["--no-requeue", "--nodes=1", f"--nodelist={one}"] for one in chosen]
+        targets = [
+            [
+                *("--no-requeue", "--nodes=1", f"--nodelist={one}"),
+                *([f"--reservation={again[one]}"] if one in again else []),
+            ]
+            for one in chosen
+        ]
     ids, failure = submit(command, targets)
     say(f"submitted {len(ids)} of {len(targets)} jobs")
     if not ids:

@@ -71,3 +71,9 @@ def _module(name: str) -> Generator[ModuleType]:
         own = {path.stem for path in ENTRYPOINTS.glob("*.py")}
         for added in own & (set(sys.modules) - before):
             del sys.modules[added]
+
+
+@pytest.fixture
+def jail_check() -> Generator[ModuleType]:
+    """The program that submits the Slurm jobs of a check."""
+    yield from _module("jail_check")

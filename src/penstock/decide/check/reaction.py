@@ -32,7 +32,9 @@ from penstock.decide.drain.check_drain import (
 )
 from penstock.slurm.job_result import JobEnd
 
-_REASON = re.compile(rf"(?P<base>.+ (?P<check>\S+)): job [0-9]+ \[{SLURM_JOB}\]", re.DOTALL)
+_REASON = re.compile(
+    rf"(?P<base>.+ (?P<check>\S+)): (?:job [0-9]+|not confirmed) \[{SLURM_JOB}\]", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,3 +301,51 @@ def test_objects_that_somebody_deletes_come_back_and_the_first_run_does_not():
         assert lab.find(JOBS, FIRST) is None
 
     played(play)
+
+
+def reserve(lab: Lab, node: str) -> None:
+    """What the program of the check does with a node that the check drained."""
+    ctld = lab.world.slurm.ctld
+    now = int(ctld.clock())
+    body = {
+        "name": f"activecheck.{GPU}.{node}",
+        "node_list": [node],
+        "users": ["root"],
+        "flags": ["MAINT", "IGNORE_JOBS"],
+        "start_time": {"set": True, "number": now},
+        "end_time": {"set": True, "number": now + 10**8},
+    }
+    ctld.update_reservation(body)
+    ctld.update_node(node, ["RESUME"], {}, user="root")
+
+
+@pytest.mark.parametrize("end", ["COMPLETED", "FAILED", "TIMEOUT"])
+def test_a_drained_node_comes_back_only_if_a_job_in_its_reservation_completes(end: str):
+    """S113."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        good, bad = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, good)
+        finish(lab, bad, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Failed")
+        (node,) = bad.nodes
+        reserve(lab, node)
+        ctld = lab.world.slurm.ctld
+        later = ctld.run(node, name=GPU)
+        lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
+        again(lab, GPU, "now")
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        assert reasons(lab) == {}
+        finish(lab, later, end)
+        await lab.until(lambda: not ctld.reservations)
+        mark = "[node_problem] gpu-checks: job {} [slurm_job]"
+        job = later.id if end == "FAILED" else bad.id
+        wanted = {} if end == "COMPLETED" else {node: mark.format(job)}
+        assert reasons(lab) == wanted
+        await lab.settled(60)
+        assert await lab.settled() == []
+
+    played(play)

@@ -36,7 +36,7 @@ class NodeReactions:
         A node without a record has nothing to drain.
         """
         try:
-            change = next_change(_state(await client.node(name)), own, others)
+            change = next_change(node_state(await client.node(name)), own, others)
             if change is None:
                 return False
             if isinstance(change, Drain):
@@ -52,6 +52,7 @@ class NodeReactions:
         return True
 
 
-def _state(node: Node) -> NodeState:
+def node_state(node: Node) -> NodeState:
+    """A node as policies read it: one with somebody's reason counts as drained."""
     is_out = bool(node.state & _OUT and node.reason)
     return NodeState(node.drain or is_out, node.reason, node.comment)

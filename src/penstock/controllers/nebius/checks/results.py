@@ -16,10 +16,11 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.base import times
 from penstock.controllers.nebius.checks.policy import policy
 from penstock.controllers.nebius.checks.reactions import NodeReactions
+from penstock.controllers.nebius.checks.rechecks import Rechecks
 from penstock.controllers.nebius.checks.runs import RESULTS, Run, results_of, runs_of
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import UNCONNECTED
+from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnection
 from penstock.decide.check import submission
 from penstock.decide.check.reaction import NodeResult
 from penstock.decide.check.results import Result, encode, ended, lost, newest_by_node
@@ -49,6 +50,8 @@ class Collected:
 class _State:
     written: dict[str, tuple[Result, ...]] = field(default_factory=dict[str, tuple[Result, ...]])
     """Results by the Job's uid, as they were written last: the cache may not show them yet."""
+    ended: str = ""
+    """Uid of the last Job after which reservations were ended."""
 
 
 class ResultCollector:
@@ -60,6 +63,7 @@ class ResultCollector:
         self._clusters = context.clusters
         self._connections = context.connections
         self._reactions = NodeReactions(events)
+        self._rechecks = Rechecks(events)
         self._states = context.states(ACTIVE_CHECKS, _State)
 
     async def collect(self, check: ActiveCheck, cluster: SlurmCluster) -> Collected:
@@ -71,12 +75,14 @@ class ResultCollector:
             if not run.is_recorded:
                 await self._annotate(run, submission.submission_annotations(run.submission))
         self._forget(check, runs)
-        if not any(one.unhandled for one in runs):
+        if not any(one.unhandled for one in runs) and not self._may_recheck(check, runs):
             return Collected(tuple(runs))
         link = self._connections.get(cluster.metadata.key)
         if link is None or link.client is None:
             jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
-            return Collected(tuple(runs), "" if isinstance(jobs, Known) else jobs.why)
+            asked = any(one.unhandled for one in runs)
+            why = jobs.why if asked and not isinstance(jobs, Known) else ""
+            return Collected(tuple(runs), why)
         jobs = link.mirror.snapshot.jobs
         active = {one.id for one in jobs.value} if isinstance(jobs, Known) else set[int]()
         try:
@@ -93,7 +99,31 @@ class ResultCollector:
                 one for one in found.get(run.job.metadata.uid, ()) if _is_done(one, reacted.kept)
             ]
             out.append(await self._record(check, run, done))
-        return Collected(tuple(out), reacted.failure)
+        failure = reacted.failure or await self._end_rechecks(check, link, out)
+        return Collected(tuple(out), failure)
+
+    def _may_recheck(self, check: ActiveCheck, runs: Sequence[Run]) -> bool:
+        """Whether all has ended of a run that may have left reservations."""
+        declared = check.spec.slurm_job_spec
+        if declared is None or not (declared.each_worker_jobs or declared.each_worker_job_array):
+            return False
+        if not runs or any(not one.has_ended for one in runs):
+            return False
+        return self._states.of(check).ended != runs[-1].job.metadata.uid
+
+    async def _end_rechecks(
+        self, check: ActiveCheck, link: SlurmConnection, runs: Sequence[Run]
+    ) -> str:
+        """End reservations of the check once no job of it is left; why that failed."""
+        if link.client is None or not self._may_recheck(check, runs):
+            return ""
+        try:
+            if await self._rechecks.end(check, link.client, results_of(runs)):
+                link.mirror.poll_soon()
+        except SlurmError as error:
+            return str(error)
+        self._states.of(check).ended = runs[-1].job.metadata.uid
+        return ""
 
     async def _found(
         self,

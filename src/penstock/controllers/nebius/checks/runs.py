@@ -34,6 +34,11 @@ class Run:
     """Whether a pod of it is still to end, as far as the cache shows."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its Job, its pods and its Slurm jobs have ended."""
+        return self.status.has_ended and not self.is_reporting and not self.unhandled
+
+    @property
     def unhandled(self) -> tuple[int, ...]:
         """Ids of submitted jobs without a result."""
         done = {one.job for one in self.results}

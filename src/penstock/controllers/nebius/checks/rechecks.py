@@ -1,0 +1,49 @@
+"""Ends the reservations in which a check runs again on nodes that it drained."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from penstock.api.nebius.active_check import ActiveCheck
+from penstock.catalog.event import Event
+from penstock.controllers.nebius.checks.policy import policy
+from penstock.controllers.nebius.checks.reactions import node_state
+from penstock.controllers.runtime.report import Events
+from penstock.decide.check.recheck import Ending, ending, rechecks
+from penstock.decide.check.results import Result
+from penstock.decide.drain.check_drain import NodeState
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import NotFoundError
+
+
+class Rechecks:
+    """Those of all ActiveChecks."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+
+    async def end(self, check: ActiveCheck, client: Slurmrestd, results: Sequence[Result]) -> bool:
+        """End all reservations of a check; whether there was one. Raises SlurmError."""
+        found = {one.name: one.start_time.value() or 0 for one in await client.reservations()}
+        own = rechecks(check.metadata.name, found)
+        for one in own:
+            try:
+                state = node_state(await client.node(one.node))
+            except NotFoundError:
+                state = NodeState(is_drained=True)
+            await self._end(check, client, ending(one, state, policy(check), results))
+        return bool(own)
+
+    async def _end(self, check: ActiveCheck, client: Slurmrestd, one: Ending) -> None:
+        """The drain comes first: between the two calls no job of a user may start."""
+        node = one.recheck.node
+        if one.drain:
+            await client.update_node(node, state=["DRAIN"], reason=one.drain)
+            words = f"Drained Slurm node {node} again: {one.drain}"
+            self._events.warning(check, Event.CHECK_DRAINED, words, "Drain")
+        with contextlib.suppress(NotFoundError):
+            await client.delete_reservation(one.recheck.name)
+        if not one.drain:
+            words = f"Slurm node {node} is in service again: the check completed on it"
+            self._events.normal(check, Event.CHECK_UNDRAINED, words, "Undrain")
