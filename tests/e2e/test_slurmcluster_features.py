@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -60,6 +61,17 @@ COUNT = {
     "on_ok": "undrain",
 }
 CHECKS = [BOOT_DISK, COUNT]
+SLURM_CHECK = {
+    "name": "broken-file",
+    "checkType": "slurmJob",
+    "slurmJobSpec": {
+        "eachWorkerJobs": True,
+        "sbatchScript": "#!/bin/bash\n[ ! -e /srv/broken-$(hostname) ]\n",
+    },
+    "failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}},
+}
+CHECK_S = 120.0
+"""Within which a check has run: a pod that submits, and its jobs."""
 IN_PROLOG = [
     {**COUNT, "contexts": ["prolog"]},
     {**COUNT, "on_fail": "none", "node_states": ["drain"]},
@@ -384,3 +396,60 @@ def runs(cluster: SlurmClusterSite, node: str) -> None:
             "the health check ran",
             lambda before=before: cluster.run(node, "slurmd", stamp) != before,
         )
+
+
+def declare(cluster: SlurmClusterSite, spec: Mapping[str, Any]) -> None:
+    """Apply an ActiveCheck."""
+    cluster.apply(
+        {
+            "apiVersion": "slurm.nebius.ai/v1alpha1",
+            "kind": "ActiveCheck",
+            "metadata": {"name": spec["name"]},
+            "spec": {"slurmClusterRefName": cluster.name, **spec},
+        }
+    )
+
+
+def until_status(cluster: SlurmClusterSite, name: str, path: str, wanted: str) -> None:
+    """Wait until a field of the status of an ActiveCheck has this value."""
+    field = ("get", "activecheck", name, "-o", f"jsonpath={{.status.{path}}}")
+    eventually(f"{name} is {wanted}", lambda: cluster.kubectl(*field) == wanted, CHECK_S)
+
+
+def test_a_check_in_slurm_jobs_drains_its_worker_and_takes_the_drain_back(
+    checked: SlurmClusterSite,
+) -> None:
+    """S113, without accounting; a check as a Kubernetes Job waits for it."""
+    name, run = "broken-file", "slurmJobsStatus.lastRunStatus"
+    broken = "/mnt/jail/srv/broken-worker-0"
+    checked.run("login-0", "sshd", f"mkdir -p /mnt/jail/srv && touch {broken}")
+    image = checked.get()["spec"]["slurmNodes"]["login"]["sshd"]["image"]
+    container = {"image": image, "command": ["/bin/true"]}
+    after = {"name": "after", "dependsOn": [name], "k8sJobSpec": {"jobContainer": container}}
+    declare(checked, after)
+    declare(checked, SLURM_CHECK)
+    until_status(checked, name, run, "Failed")
+    failed = "{.status.slurmJobsStatus.lastRunFailJobsAndReasons[*].jobID}"
+    again = ("get", "activecheck", name, "-o", f"jsonpath={failed}")
+    job = checked.kubectl(*again)
+    until(checked, f"[node_problem] {name}: job {job} [slurm_job]")
+    assert reason(checked, "worker-1") == ""
+    assert checked.session("srun hostname") == "worker-1"
+    checked.kubectl("create", "job", "broken", f"--from=cronjob/{name}")
+    eventually("it failed again", lambda: checked.kubectl(*again) not in ("", job), CHECK_S)
+    until(checked, f"[node_problem] {name}: job {checked.kubectl(*again)} [slurm_job]")
+    assert checked.kubectl("get", "cronjob", "after", "--ignore-not-found") == ""
+    checked.run("login-0", "sshd", f"rm {broken}")
+    checked.kubectl("create", "job", "repaired", f"--from=cronjob/{name}")
+    until_status(checked, name, run, "Complete")
+    until(checked, "")
+    eventually(
+        "its reservation ended",
+        lambda: "activecheck" not in checked.scontrol("show", "reservation"),
+        CHECKED_S,
+    )
+    checked.until_idle(2)
+    until_status(checked, "after", "k8sJobsStatus.lastJobStatus", "Complete")
+    checked.kubectl("delete", "activecheck", name, "after")
+    gone = ("get", "cronjob,job", "-o", "name", "-l", "app.kubernetes.io/component=soperatorchecks")
+    eventually("its objects are gone", lambda: not checked.kubectl(*gone), CHECKED_S)

@@ -110,6 +110,7 @@ def test_a_limited_run_has_no_more_jobs(pod: Pod, monkeypatch: pytest.MonkeyPatc
 def test_a_check_of_gpus_is_skipped_where_no_node_has_any(
     pod: Pod, monkeypatch: pytest.MonkeyPatch, gres: str
 ) -> None:
+    """D57."""
     monkeypatch.setenv("SBATCH_GPUS_PER_NODE", "8")
     assert pod.run(line("worker-0", gres=gres)) == 0
     assert pod.report.startswith("slurm-skipped-reason=the script asks for GPUs")

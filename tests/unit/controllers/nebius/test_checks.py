@@ -198,7 +198,7 @@ def test_a_job_that_slurmctld_forgot_is_an_error_without_accounting():
 
 
 def test_an_end_that_is_seen_late_counts_beside_one_that_was_seen_early():
-    """The original remembers the time of the last end, and so skips the earlier one."""
+    """D58: the original remembers the time of the last end, and so skips the earlier one."""
 
     async def play(lab: Lab) -> None:
         await lab.available()
