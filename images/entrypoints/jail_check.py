@@ -62,7 +62,7 @@ _GPU_VARIABLES = ("SBATCH_GPUS", "SBATCH_GPUS_PER_NODE", "SBATCH_GPUS_PER_TASK")
 _GRES_VARIABLE = "SBATCH_GRES"
 _OUTPUT_VARIABLE = "SBATCH_OUTPUT"
 _FIELD = re.compile(r"\b(NodeName|State|Gres|Partitions)=(\S*)")
-_REASON = re.compile(r"\bReason=(.*)$")
+_REASON = re.compile(r"^\s*Reason=(.*)$", re.MULTILINE)
 _IDLE = frozenset({"IDLE", "DRAIN", "DYNAMIC_NORM", "CLOUD"})
 RESERVATION = "activecheck.{check}.{node}"
 """Name of the reservation in which a check runs again on a node that it drained. The operator ends
@@ -78,10 +78,13 @@ def needs_gpus(script: str, environment: Mapping[str, str]) -> bool:
 
 
 def nodes_in(text: str) -> Iterator[dict[str, str]]:
-    """Read the lines of `scontrol show node -o`."""
-    for line in text.splitlines():
-        found = dict(_FIELD.findall(line))
-        reason = _REASON.search(line)
+    """Read the output of `scontrol show node`, where a reason has a line of its own."""
+    for record in re.split(r"^(?=NodeName=)", text, flags=re.MULTILINE):
+        found: dict[str, str] = {}
+        for key, value in _FIELD.findall(record):
+            # Comments of nodes come later, and may have the same words.
+            found.setdefault(key, value)
+        reason = _REASON.search(record)
         found["Reason"] = reason[1] if reason else ""
         if found.get("NodeName"):
             yield found
@@ -234,7 +237,7 @@ def main() -> int:
     most = int(os.environ.get("ACTIVE_CHECK_MAX_NUMBER_OF_JOBS") or 0)
     jail.wait_for_configuration()
     start_sackd()
-    nodes = list(nodes_in(output_of(["scontrol", "show", "node", "-o"])))
+    nodes = list(nodes_in(output_of(["scontrol", "show", "node"])))
     with_gpus = needs_gpus(SCRIPT.read_text(), os.environ)
     if with_gpus and not any(map(has_gpus, nodes)):
         report("slurm-skipped-reason=the script asks for GPUs, and no Slurm node has any")

@@ -32,8 +32,11 @@ elif sys.argv[1:3] == ["show", "partition"]:
 def line(
     name: str, state: str = "IDLE+DYNAMIC_NORM", gres: str = "(null)", reason: str = ""
 ) -> str:
-    words = f" Reason={reason}" if reason else ""
-    return f"NodeName={name} Arch=x86_64 Gres={gres} State={state} Partitions=main,all {words}"
+    words = f"   Reason={reason}\n" if reason else ""
+    return (
+        f"NodeName={name} Arch=x86_64 \n   Gres={gres}\n   State={state} Weight=1 \n"
+        f'   Partitions=main,all \n   Comment={{"drain":"State=DOWN"}}\n{words}'
+    )
 
 
 @dataclass
