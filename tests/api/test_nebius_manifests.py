@@ -10,8 +10,11 @@ from typing import Any, cast
 import pytest
 
 from api.kube_support import Kubectl
+from penstock.api.nebius.active_check import ActiveCheck
 from penstock.kube.apply.difference import field_differences
 from penstock.local.node import Node
+from penstock.render.nebius.check import account, cron_job
+from support import nebius
 from support.nebius_clusters import SHAPES, Rendered, of_shape
 
 pytestmark = pytest.mark.api
@@ -56,9 +59,19 @@ def placed(value: Any, old: str, new: str) -> Any:
 def objects(found: Rendered, namespace: str) -> list[dict[str, Any]]:
     return [
         placed(one, found.inputs.namespace, namespace)
-        for one in found.objects()
+        for one in (*found.objects(), *of_checks(found))
         if one["kind"] not in OPTIONAL
     ]
+
+
+def of_checks(found: Rendered) -> list[dict[str, Any]]:
+    """The objects of the checks of the chart."""
+    out = account.objects(found.inputs.cluster)
+    for name in nebius.names():
+        if name.startswith("activechecks"):
+            check = cast("ActiveCheck", nebius.made(name))
+            out += cron_job.objects(found.inputs, check, suspend=True)
+    return out
 
 
 @pytest.fixture(params=SHAPES)

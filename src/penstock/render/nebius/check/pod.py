@@ -86,13 +86,11 @@ def _of_slurm(cluster: ClusterInputs, check: ActiveCheck, declared: SlurmJobSpec
     if declared.max_number_of_jobs:
         env.append(variable("ACTIVE_CHECK_MAX_NUMBER_OF_JOBS", str(declared.max_number_of_jobs)))
     env += jail_variables(cluster.spec) + auth.variables(cluster.spec)
-    named = {str(one.get("name", "")) for one in given.env}
-    for name, path in (
-        ("K8S_POD_NAME", "metadata.name"),
-        ("K8S_POD_NAMESPACE", "metadata.namespace"),
-    ):
-        if name not in named:
-            env.append(field_variable(name, path))
+    # Images of the original need them, and find the Job by them.
+    env += [
+        field_variable("K8S_POD_NAME", "metadata.name"),
+        field_variable("K8S_POD_NAMESPACE", "metadata.namespace"),
+    ]
     container = _container(check, given, mounts, env)
     if not given.image:
         container["image"] = cluster.spec.slurm_nodes.login.sshd.image
