@@ -18,7 +18,7 @@ from pathlib import Path
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 """Where pytest writes the names of the tests that failed."""
 FOLDERS = ("tests/api/", "tests/e2e/")
-MOST = 4
+MOST = 6
 """Files that failed; with more of them it is not the load."""
 FAILED = 1
 """Exit status of pytest when tests failed, rather than the run."""
