@@ -39,11 +39,11 @@ html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True, "top_of_page_buttons": []}
 
-_ROW = re.compile(r"\]\(([^)#\s]+)\.md\) *\|$")
+_ROW = re.compile(r"^- \[.*\]\(([^)#\s]+)\.md\)$")
 
 
 def navigation(index: str) -> str:
-    """Return the table of contents that the headings and tables of the index page contain."""
+    """Return the table of contents that the headings and lists of the index page contain."""
     lines: list[str] = []
     caption = "Begin here"
     targets: dict[str, list[str]] = {}

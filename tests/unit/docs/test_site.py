@@ -28,7 +28,7 @@ def conf() -> ModuleType:
 
 
 def test_the_navigation_is_read_from_the_index(conf: ModuleType) -> None:
-    index = "# Q\n| a | [x](x.md) |\n## Part\n| b | [y](p/y.md) |\n| c | [z](../z.md) |\ntext\n"
+    index = "# Q\n- [x?](x.md)\n## Part\n- [y?](p/y.md)\n- [z?](../z.md)\n[text](t.md)\n"
     found = conf.navigation(index)
     assert found.split("```")[1].splitlines()[1:] == [":hidden:", ":caption: Begin here", "x"]
     assert found.split("```")[3].splitlines()[3:] == ["p/y", "../z"]
