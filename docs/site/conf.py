@@ -44,7 +44,7 @@ html_css_files = ["site.css"]
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {"navigation_with_keys": True, "top_of_page_buttons": []}
+html_theme_options: dict[str, Any] = {"navigation_with_keys": True, "top_of_page_buttons": []}
 
 _ROW = re.compile(r"^- \[.*\]\(([^)#\s]+)\.md\)$")
 
