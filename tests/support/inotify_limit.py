@@ -14,7 +14,7 @@ WANTED = 1024
 
 @contextmanager
 def raised_limit(limit: Path = LIMIT) -> Generator[None]:
-    """Raise the limit of the machine and put the former one back; without the right, do nothing.
+    """Raise the limit of the computer and put the former one back; without the right, do nothing.
 
     One cluster's last instance may be what another's container wanted, which then fails anywhere.
     """

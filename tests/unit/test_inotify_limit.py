@@ -1,4 +1,4 @@
-"""The machine's limit on inotify instances during a run of all tests."""
+"""The kernel's limit on inotify instances during a run of all tests."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def test_a_higher_limit_stays(tmp_path: Path) -> None:
     assert limit.read_text() == "8192\n"
 
 
-def test_a_machine_without_the_limit_is_left_alone(tmp_path: Path) -> None:
+def test_a_kernel_without_the_limit_is_left_alone(tmp_path: Path) -> None:
     with raised_limit(tmp_path / "absent" / "file"):
         pass
