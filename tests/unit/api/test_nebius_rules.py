@@ -32,6 +32,12 @@ KNOWN_SOURCES = "no entry of spec.volumeSources; known: controller-spool, jail, 
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     (CURRENT, {"spec": ABSENT}, "spec", "must be given"),
+    (
+        CURRENT,
+        {"spec.secrets.sshdKeysName": "other/keys"},
+        "spec.secrets.sshdKeysName",
+        "can be the name of no Secret",
+    ),
     *(
         (CURRENT, {f"{path}.k8sNodeFilterName": "gpu"}, f"{path}.k8sNodeFilterName", KNOWN_FILTERS)
         for path in (
