@@ -13,7 +13,8 @@ from penstock.catalog.reasons.keys import KeyReason
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.auth.jwks import finding as jwks_finding
-from penstock.decide.auth.key_length import munge_key_problem
+from penstock.decide.auth.key_length import empty_key_problem, munge_key_problem
+from penstock.decide.auth.key_owner import CONTROLLER, foreign_key
 from penstock.decide.config import files as config_files
 from penstock.render.slinky.config.config_maps import config_maps_of
 from penstock.render.slinky.inputs import ClusterInputs
@@ -31,6 +32,8 @@ def prerequisite_findings(
         ("jwtKeyRef", controller.spec.effective_jwt_key_ref, names.jwt_key_ref(controller)),
     ):
         if clusters.secrets.hash(space, ref):
+            wrong = _wrong_key(clusters, controller, path, ref, is_generated=given is None)
+            found += [wrong] if wrong is not None else []
             continue
         if given is None and controller.spec.external:
             found.append(
@@ -72,6 +75,34 @@ def prerequisite_findings(
     if jwks and (wrong := jwks_finding(jwks, space, clusters.caches.file(space, jwks))):
         found.append(wrong)
     return found + config_files.rejected_files(of_user(cluster))
+
+
+def _wrong_key(
+    clusters: SlinkyClusters,
+    controller: Controller,
+    path: str,
+    ref: SecretKeySelector,
+    *,
+    is_generated: bool,
+) -> Finding | None:
+    """Why slurmctld cannot use a key that is there; `path` is the field that names it, if any.
+
+    A key that was emptied after the first start is rejected by the rotation, which keeps the former
+    one.
+    """
+    space = controller.metadata.namespace
+    secret = clusters.caches.secrets.get(f"{space}/{ref.name}")
+    if secret is None or controller.spec.external:
+        return None
+    if is_generated and not clusters.served(controller):
+        advice = f"Name a Secret of your own in spec.{path}, or choose another name"
+        if found := foreign_key(secret.metadata, CONTROLLER, controller.metadata, advice):
+            return found
+    if path == "mungeKeyRef" or (path == "slurmKeyRef" and clusters.ring(controller)):
+        return None
+    value = clusters.secrets.value(space, ref)
+    where = "" if is_generated else f"spec.{path}: "
+    return empty_key_problem(where, ref, len(value)) if value is not None else None
 
 
 def _other_auth_type(cluster: ClusterInputs) -> Finding | None:
