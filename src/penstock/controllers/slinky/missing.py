@@ -56,8 +56,8 @@ def prerequisite_findings(
     if munge is not None and (value := clusters.secrets.value(space, munge)) is not None:
         wrong = munge_key_problem("spec.mungeKeyRef: ", munge, len(value))
         found += [wrong] if wrong is not None else []
-    if (wrong := _other_auth_type(cluster)) is not None:
-        found.append(wrong)
+    wrong = _other_auth_type(cluster) or _other_slurm_key(clusters, controller, cluster)
+    found += [wrong] if wrong is not None else []
     paths = {
         one.name: one.path for one in controller_references(controller) if one.kind == "ConfigMap"
     }
@@ -121,6 +121,30 @@ def _other_auth_type(cluster: ClusterInputs) -> Finding | None:
             f"spec.mungeKeyRef: slurmctld has the key {ref.key} of Secret {ref.name}, and "
             f"Accounting {name} another or none: give its spec.mungeKeyRef the same reference"
         )
+    return Finding(False, KeyReason.AUTH_TYPES_DIFFER, message)
+
+
+def _other_slurm_key(
+    clusters: SlinkyClusters, controller: Controller, cluster: ClusterInputs
+) -> Finding | None:
+    """That slurmctld, before its first start, has another slurm.key than its slurmdbd.
+
+    Two Secrets may have the same key. Later they may differ while it is changed in both.
+    """
+    books, own = cluster.accounting, names.slurm_key_ref(controller)
+    theirs = books.spec.slurm_key_ref if books is not None and not books.spec.external else None
+    if books is None or theirs is None:
+        return None
+    if controller.spec.external or clusters.served(controller):
+        return None
+    keys = [clusters.secrets.value(cluster.namespace, ref) for ref in (own, theirs)]
+    if None in keys or keys[0] == keys[1]:
+        return None
+    message = (
+        f"Accounting {books.metadata.name} has another slurm.key (Secret {theirs.name}, key "
+        f"{theirs.key}) than this Controller (Secret {own.name}, key {own.key}): name the same "
+        "Secret in spec.slurmKeyRef of both"
+    )
     return Finding(False, KeyReason.AUTH_TYPES_DIFFER, message)
 
 

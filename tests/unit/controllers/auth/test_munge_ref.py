@@ -46,6 +46,13 @@ def clusters(**spec: Any) -> tuple[SlinkyClusters, Controller]:
     return found, controller
 
 
+def worked(controller: Controller) -> Controller:
+    """The Controller once its slurmctld has worked."""
+    conditions = (Condition(type="ConfigApplied", status="True"),)
+    status = msgspec.structs.replace(controller.status, conditions=conditions)
+    return msgspec.structs.replace(controller, status=status)
+
+
 def reasons(found: SlinkyClusters, controller: Controller) -> list[tuple[str, str]]:
     every = prerequisite_findings(found, controller, found.declared(controller))
     return [(one.reason, one.message) for one in every]
@@ -97,6 +104,25 @@ def test_a_slurmdbd_of_another_type_or_key_is_named(ref: dict[str, Any]) -> None
     assert found_now == (["AuthTypesDiffer"] if "mungeKeyRef" in ref else [])
 
 
+def test_a_slurmdbd_with_another_slurm_key_is_named_before_the_first_start() -> None:
+    found = new_clusters()
+    controller = made(Controller, "slurm", accountingRef={"name": "records"})
+    put(found.caches.controllers, controller)
+    put(found.caches.accountings, made(Accounting, "records", slurmKeyRef=KEY))
+    put(found.caches.secrets, secret("slurm-auth-jwt", jwt_key=b"j" * 64))
+    put(found.caches.secrets, secret("slurm-auth-slurm", slurm_key=b"k" * 64))
+    put(found.caches.secrets, secret("site", site_key=b"n" * 64))
+    ((reason, message),) = reasons(found, controller)
+    assert reason == "AuthTypesDiffer"
+    assert message == (
+        "Accounting records has another slurm.key (Secret site, key site.key) than this Controller "
+        "(Secret slurm-auth-slurm, key slurm.key): name the same Secret in spec.slurmKeyRef of both"
+    )
+    assert reasons(found, worked(controller)) == []
+    put(found.caches.secrets, secret("site", 2, site_key=b"k" * 64))
+    assert reasons(found, controller) == []
+
+
 def test_an_empty_key_is_named_before_any_daemon_ends_on_it() -> None:
     found, controller = new_clusters(), made(Controller, "slurm", slurmKeyRef=KEY)
     put(found.caches.controllers, controller)
@@ -129,10 +155,7 @@ def test_a_key_that_was_generated_for_a_slurmcluster_is_not_begun_with() -> None
         "Secret slurm-auth-slurm was generated for SlurmCluster slurm, whose key stays its own. "
         "Name a Secret of your own in spec.slurmKeyRef, or choose another name"
     )
-    worked = Condition(type="ConfigApplied", status="True")
-    status = msgspec.structs.replace(controller.status, conditions=(worked,))
-    served = msgspec.structs.replace(controller, status=status)
-    assert reasons(found, served) == []
+    assert reasons(found, worked(controller)) == []
 
 
 def test_a_secret_of_another_cluster_that_the_user_names_is_used() -> None:
