@@ -24,13 +24,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* ganesha.conf: NFS 4 alone, which needs one port and no rpcbind. Handles of files do not depend on
-     the disk's device number (fsid_type), which changes with the Kubernetes node. */}}
+{{/* ganesha.conf: NFS 4 alone, which needs one port and no rpcbind. Without NLM the grace after a start
+     ends as soon as all former clients are back. Handles of files do not depend on the disk's device
+     number (fsid_type), which changes with the Kubernetes node. */}}
 {{- define "nfs-server.conf" -}}
 NFS_CORE_PARAM {
   Protocols = 4;
   NFS_Port = 2049;
   Enable_UDP = false;
+  Enable_NLM = false;
   Enable_RQUOTA = false;
   Allow_Set_Io_Flusher_Fail = true;
 }
