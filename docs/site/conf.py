@@ -2,18 +2,25 @@
 
 The source folder is the top of the repository, so that links between pages and to files work on the
 site as they do in the repository. docs/index.md lists the pages: the navigation is read from it.
+Condition messages have short addresses of runbooks (penstock.catalog.runbook): the build adds a
+page for each that redirects to the runbook. So any host of static files serves them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from penstock import __version__
+from penstock.catalog import runbook
 
 ROOT = Path(__file__).parents[2]
 INDEX = "docs/index"
+REASONS = "docs/reference/conditions.html"
 
 project = "Penstock"
 author = "The Penstock authors"
@@ -37,13 +44,13 @@ html_css_files = ["site.css"]
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {"navigation_with_keys": True, "top_of_page_buttons": []}
+html_theme_options: dict[str, Any] = {"navigation_with_keys": True, "top_of_page_buttons": []}
 
-_ROW = re.compile(r"\]\(([^)#\s]+)\.md\) *\|$")
+_ROW = re.compile(r"^- \[.*\]\(([^)#\s]+)\.md\)$")
 
 
 def navigation(index: str) -> str:
-    """Return the table of contents that the headings and tables of the index page contain."""
+    """Return the table of contents that the headings and lists of the index page contain."""
     lines: list[str] = []
     caption = "Begin here"
     targets: dict[str, list[str]] = {}
@@ -70,6 +77,51 @@ def _add_navigation(app: Any, name: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n*\n```\n"
 
 
+def short_pages(names: Iterable[str]) -> dict[str, str]:
+    """Return the HTML of short addresses by their file: of each runbook, of the site and of 404.
+
+    A redirect has a relative address, so it works on any host and below any folder. A host serves
+    404.html at the address that is missing, so its link begins at the top of the site.
+    """
+    folder = urlsplit(runbook.BASE).path.strip("/")
+    pages = {
+        "index.html": _redirect(f"{INDEX}.html", "Penstock"),
+        f"{folder}/index.html": _redirect(f"../{REASONS}", "Reasons of conditions"),
+        "404.html": _page(
+            "Page not found",
+            f'<p>No page has this address. Find it in the <a href="/{REASONS}">list of reasons</a>'
+            f' or the <a href="/{INDEX}.html">list of pages</a>.</p>',
+        ),
+    }
+    for name in names:
+        target = f"../../docs/runbooks/{name}.html"
+        pages[f"{folder}/{name}/index.html"] = _redirect(target, name)
+    return pages
+
+
+def _redirect(target: str, title: str) -> str:
+    refresh = f'<meta http-equiv="refresh" content="0; url={target}">'
+    return _page(title, f'<p>Go to <a href="{target}">{escape(title)}</a>.</p>', refresh)
+
+
+def _page(title: str, body: str, head: str = "") -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"{head}<title>{escape(title)}</title>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _write_short_pages(app: Any, failure: Exception | None) -> None:
+    if failure or app.builder.name != "html":
+        return
+    names = sorted(path.stem for path in (ROOT / "docs/runbooks").glob("*.md"))
+    for path, text in short_pages(names).items():
+        file = Path(app.outdir) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
-    """Register the step that adds the navigation."""
+    """Register the steps that add the navigation and the short addresses."""
     app.connect("source-read", _add_navigation)
+    app.connect("build-finished", _write_short_pages)

@@ -178,6 +178,7 @@ async def test_a_partition_with_jobs_stays_until_they_have_ended(api_node: Node)
         await start(lab_)
         await lab_.apply(partition(nodeSets=["compute"]))
         await lab_.until(lambda: "PartitionName=part" in conf(lab_))
+        await lab_.until(lambda: lab_.ready("Controller", "slurm"))
         job = lab_.slurm.run("compute-0", partition="part")
         await lab_.delete("Partition", "part")
         await lab_.until(

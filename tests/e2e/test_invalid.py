@@ -179,7 +179,7 @@ def test_members_without_their_controller_report_it(cluster: Cluster, page: Page
         page.add(
             f"A {kind} whose Controller does not exist",
             f"ControllerNotFound: {found}",
-            "Create the Controller, or correct `controllerRef.name`. Nothing else is needed.",
+            "Do so; nothing else is needed.",
         )
 
 
@@ -196,7 +196,7 @@ def test_a_controller_without_its_secret_and_config_map_reports_it(
     page.add(
         "A Controller whose `slurmKeyRef` names a Secret that does not exist",
         f"SecretNotFound: {secret}",
-        "Create the Secret. It is not made for you: it may hold the key of another cluster.",
+        "Create it yourself: it may have the key of another cluster.",
     )
     page.add(
         "A Controller whose `configFileRefs` names a ConfigMap that does not exist",
@@ -223,7 +223,7 @@ def test_an_image_that_does_not_exist_is_named(cluster: Cluster, page: Page) -> 
         page.add(
             f"A {kind} with an image that does not exist (`{container}.image`)",
             f"PodsFailing: {found}",
-            f"Correct `spec.{container}.image`; pods that never started are replaced at once.",
+            "Correct it: pods that never started are replaced at once.",
         )
 
 
@@ -238,7 +238,7 @@ def test_slurmctlds_words_are_reported_when_it_rejects_its_first_configuration(
     page.add(
         "A Controller with a line in `extraConf` that slurmctld rejects, at its first start",
         f"PodsFailing: {found}",
-        "Correct `spec.extraConf`: slurmctld starts again at once.",
+        "Correct it: slurmctld starts again at once.",
     )
     stalled(cluster, "RestApi", "PodsFailing", "BogusKey")
 
@@ -288,7 +288,7 @@ def test_a_rejected_edit_leaves_slurmctld_and_its_jobs_alone(
     page.add(
         f"`{line}` added to `extraConf` of a cluster that runs",
         f"{reason}: {found}",
-        "Correct `spec.extraConf`. slurmctld and jobs go on with the former configuration.",
+        "Correct it. slurmctld and jobs go on meanwhile.",
     )
     started = time.monotonic()
     cluster.apply(controller("PartitionName=extra Nodes=ALL\n"))

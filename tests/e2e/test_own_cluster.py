@@ -194,7 +194,6 @@ def test_the_steps_of_the_readme_end_with_a_job_and_a_login(place: Place) -> Non
     log_in = place.written("README.md", "log in", place.open)
     assert log_in.split()[-1] in ("compute-0", "compute-1"), log_in
     pages.output(PAGE, "first use", _shown(place, said))
-    pages.output(PAGE, "log in", _shown(place, log_in))
 
 
 def test_images_that_are_there_are_not_pushed_again(place: Place) -> None:

@@ -16,6 +16,8 @@ from urllib.parse import urlencode, urlsplit
 
 import yaml
 
+from e2e_kit.patience import patience
+
 Json = dict[str, Any]
 T = TypeVar("T")
 
@@ -75,6 +77,7 @@ class Api:
 
         It is asked at once and after each change. Raises AssertionError with the last state.
         """
+        timeout = patience(timeout)
         deadline = time.monotonic() + timeout
         found: dict[str, Json] = {}
         with contextlib.closing(self._states(resource, namespace, selector, deadline)) as states:

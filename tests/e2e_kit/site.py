@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import yaml
 
 from e2e_kit.api import Api, Json
+from e2e_kit.patience import patience
 from penstock.local import install
 from penstock.local.errors import LocalError
 from penstock.local.node import Node
@@ -233,6 +234,7 @@ def eventually(
     takes the CPU that the answer needs, so later it is asked after a tenth of the time waited.
     Raises AssertionError with the last answer.
     """
+    timeout = patience(timeout)
     began = time.monotonic()
     deadline = began + timeout
     last: T | Exception | None = None

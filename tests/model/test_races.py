@@ -92,5 +92,5 @@ def test_a_key_that_goes_in_the_middle_of_a_look_ends_slurmctld_once_for_the_nex
 
 @pytest.mark.parametrize("seed", [3485, 3487, 4664, 5012, 7989, 9562, 31886, 33221, 36835])
 def test_a_plan_that_broke_a_promise_once_holds_it(seed: int) -> None:
-    """Their story is in docs/contribute/reliability.md."""
+    """Each of these plans found a fault, which is fixed."""
     assert play_one(seed).broken == ()

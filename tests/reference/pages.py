@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reference import charts, conditions, events, flags, kinds, marks, metrics, variables
+from reference import (
+    charts,
+    conditions,
+    config_keys,
+    events,
+    flags,
+    kinds,
+    marks,
+    metrics,
+    variables,
+)
 from reference.page import Page
 from reference.source import ROOT
 
@@ -19,6 +29,7 @@ def pages() -> list[Page]:
         conditions.page(),
         events.page(),
         metrics.page(),
+        config_keys.page(),
         marks.page(),
         flags.page(),
         variables.page(),

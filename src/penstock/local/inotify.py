@@ -9,9 +9,9 @@ from pathlib import Path
 from penstock.local.errors import LocalError
 
 LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
-FIRST_NODE, FURTHER_NODE = 18, 9
-"""What a cluster's first node takes (measured), and each further one (kubelet 6, containerd 2,
-kube-proxy 1)."""
+FIRST_NODE, FURTHER_NODE = 21, 9
+"""What a cluster's first node takes (measured: API server 6, controllers 5, `volumes` 1), and each
+further one (kubelet 6, containerd 2, kube-proxy 1)."""
 
 
 def used(proc: Path = Path("/proc"), user: int = 0) -> int:

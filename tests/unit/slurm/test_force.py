@@ -1,21 +1,13 @@
-"""What a change of the configuration needs, and the page that shows it."""
+"""What a change of the configuration needs."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 import pytest
 
 from penstock.slurm.conf.apply_method import Force, Plan, needs
-from penstock.slurm.conf.apply_method_table import TABLE, page, table
+from penstock.slurm.conf.apply_method_table import TABLE, table
 from penstock.slurm.versions import V24_11, V25_11, V26_05, Version
 
-PAGE = Path(__file__).parents[3] / "docs" / "admin" / "configuration-keys.md"
-BEGIN, END = (
-    "<!-- table: written by tests/unit/slurm/test_force.py -->\n",
-    "<!-- end of table -->\n",
-)
 BASE = "ClusterName=x\nMaxNodeCount=8\nPartitionName=a Nodes=ALL\n"
 
 
@@ -139,12 +131,3 @@ def test_a_partition_goes_by_rest_only_where_slurmctld_and_slurmrestd_have_the_c
     text = f"{BASE}PartitionName=b Nodes=ALL\n"
     found = needs({"slurm.conf": BASE}, {"slurm.conf": text}, table(slurmctld, parser))
     assert found.force is force
-
-
-def test_the_page_shows_the_table():
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    shown, _, after = rest.partition(END)
-    if os.environ.get("PENSTOCK_WRITE_DOCS"):
-        shown = page()
-        PAGE.write_text(f"{before}{BEGIN}{shown}{END}{after}")
-    assert shown == page()
