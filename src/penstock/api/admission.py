@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from penstock.api.kubernetes.meta import KubeObject
@@ -161,9 +161,7 @@ class Registry:
 
     def problems(self, obj: KubeObject) -> list[Problem]:
         """Faults that keep the operator from making what the object asks for."""
-        rules = self.of(obj)
-        named = _impossible_names(rules.references(obj), obj.metadata.namespace)
-        return list(islice(chain(rules.problems(obj), named), MOST_PROBLEMS))
+        return list(islice(self.of(obj).problems(obj), MOST_PROBLEMS))
 
     def related_objects(
         self,
@@ -231,6 +229,9 @@ class Registry:
         rules = self.of(obj)
         yield from self.problems(obj)
         yield from rules.admission_problems(obj)
+        yield from islice(
+            impossible_names(rules.references(obj), obj.metadata.namespace), MOST_PROBLEMS
+        )
         yield from rules.conflicts(obj, related)
 
 
@@ -242,7 +243,7 @@ class AdmissionResult:
     warnings: tuple[str, ...] = ()
 
 
-def _impossible_names(references: Iterable[Reference], namespace: str) -> Iterator[Problem]:
+def impossible_names(references: Iterable[Reference], namespace: str) -> Iterator[Problem]:
     """References to a Secret or ConfigMap by a name that none can have.
 
     Such as one with the namespace before it: it would be waited for without end.

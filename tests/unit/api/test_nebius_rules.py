@@ -32,12 +32,6 @@ KNOWN_SOURCES = "no entry of spec.volumeSources; known: controller-spool, jail, 
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     (CURRENT, {"spec": ABSENT}, "spec", "must be given"),
-    (
-        CURRENT,
-        {"spec.secrets.sshdKeysName": "other/keys"},
-        "spec.secrets.sshdKeysName",
-        "can be the name of no Secret",
-    ),
     *(
         (CURRENT, {f"{path}.k8sNodeFilterName": "gpu"}, f"{path}.k8sNodeFilterName", KNOWN_FILTERS)
         for path in (
@@ -459,6 +453,12 @@ AT_ADMISSION: list[tuple[str, dict[str, Any], str, str]] = [
         {f"{LOGIN}.userIsolation.memoryMax": "7Gi"},
         f"{LOGIN}.userIsolation.memoryHigh",
         "must not exceed memoryMax",
+    ),
+    (
+        CURRENT,
+        {"spec.secrets.sshdKeysName": "other/keys"},
+        "spec.secrets.sshdKeysName",
+        "'other/keys' can be the name of no Secret",
     ),
     (
         OLDER,
