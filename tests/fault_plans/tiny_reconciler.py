@@ -25,7 +25,8 @@ from penstock.controllers.observed.watching import (
     spec_changed,
 )
 from penstock.controllers.partition.context import ClusterContext
-from penstock.controllers.registry import SERVED_APIS, SLINKY_RECONCILERS
+from penstock.controllers.registry import SERVED_APIS
+from penstock.controllers.registry.slinky import RECONCILERS as SLINKY_RECONCILERS
 from penstock.controllers.runtime.reconciler import StatusWriter
 from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.runtime.slurm_connections import SlurmConnection

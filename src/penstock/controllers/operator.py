@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -11,14 +12,11 @@ from penstock.api.registry import groups_beside
 from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.admission.webhooks import Webhooks
 from penstock.controllers.caches.store import CacheStore
-from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.registry import SERVED_APIS
 from penstock.controllers.runtime.connectivity import Connect, connect
 from penstock.controllers.runtime.metrics import ALL
 from penstock.controllers.runtime.served_api import ApiControllers, ApiParts, ServedApi
 from penstock.controllers.runtime.settings import Settings
-from penstock.controllers.runtime.slurm_connections import SlurmConnections
-from penstock.controllers.slinky.controllers import SlinkyControllers
 from penstock.kube import Client, Controller, Lease, Manager, Recorder, serve
 from penstock.kube.client.config import load
 from penstock.kube.client.transport import HttpTransport, Transport
@@ -26,6 +24,11 @@ from penstock.kube.runtime.declaration import Signals, subscribe
 from penstock.kube.runtime.leader import Leader
 from penstock.kube.webhook.review import Handler
 from penstock.slurm.rest.http import Exchange
+
+if TYPE_CHECKING:
+    from penstock.controllers.observed.slinky_clusters import SlinkyClusters
+    from penstock.controllers.runtime.slurm_connections import SlurmConnections
+    from penstock.controllers.slinky.controllers import SlinkyControllers
 
 T = TypeVar("T", bound=ApiControllers)
 REPORTER = "penstock.dev/operator"
@@ -88,12 +91,18 @@ class Operator:
     @property
     def clusters(self) -> SlinkyClusters:
         """Slinky's clusters. Raises LookupError where that API is not served."""
-        return self._of(SlinkyControllers).clusters
+        return self._slinky().clusters
 
     @property
     def connections(self) -> SlurmConnections:
         """Connections to the Slurm of Slinky's clusters. Raises LookupError where not served."""
-        return self._of(SlinkyControllers).connections
+        return self._slinky().connections
+
+    def _slinky(self) -> SlinkyControllers:
+        # Without Slinky's group, the process starts without its modules (`controllers.registry`).
+        from penstock.controllers.slinky.controllers import SlinkyControllers
+
+        return self._of(SlinkyControllers)
 
     def _of(self, type_: type[T]) -> T:
         for one in self._built:
@@ -170,6 +179,7 @@ async def run(settings: Settings) -> None:
         else:
             manager = Manager(client, recorder=recorder, namespaces=settings.namespaces)
         Operator(client, manager, recorder, settings, leaders=leaders)
+        gc.enable()
         async with serve(
             client.metrics.registry,
             alive=lambda: None,

@@ -10,7 +10,7 @@ from penstock.api.slinky.nodeset import NODESETS
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import NODESETS_BY_CLUSTER, members_of
 from penstock.controllers.observed.watching import indexed, own_key, spec_changed
-from penstock.controllers.registry import SLINKY_RECONCILERS
+from penstock.controllers.registry.slinky import RECONCILERS as SLINKY_RECONCILERS
 from penstock.controllers.runtime import signals
 from penstock.kube import Client, Manager, Result
 from penstock.kube import Controller as Queue

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -163,6 +165,17 @@ async def test_slinkys_clusters_are_no_part_of_a_process_of_the_other_api() -> N
     for read in (lambda: operator.clusters, lambda: operator.connections):
         with pytest.raises(LookupError, match="does not serve"):
             read()
+
+
+def test_a_process_imports_the_reconcilers_of_its_own_groups_only() -> None:
+    """Each module costs CPU and memory at every start."""
+    code = (
+        "import sys, penstock.controllers.operator, penstock.controllers.registry.slinky;"
+        "print(*(one for one in sys.modules if one.startswith('penstock.controllers.nebius')"
+        " or one.startswith('penstock.render.nebius')))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert printed.stdout.split() == []
 
 
 async def test_reconcilers_of_all_groups_have_different_names() -> None:

@@ -24,14 +24,23 @@ from penstock.kube import Recorder
 SERVED = ConditionType.SERVED
 LONGEST_WORDS = 300
 """Characters of an unexpected failure that a condition quotes."""
+_MOST_KNOWN = 256
+_INVALID: dict[str, tuple[KubeObject, tuple[Finding, ...]]] = {}
+"""Faults by uid. Objects do not change: one that a cache still has is not validated again."""
 
 
 def invalid(obj: KubeObject) -> list[Finding]:
     """Return the faults of an object that the API server's schema does not reject."""
-    return [
-        Finding(False, ObjectReason.INVALID, f"{found.path}: {found.message}")
-        for found in problems(obj)
-    ]
+    known, found = _INVALID.get(obj.metadata.uid, (None, ()))
+    if known is not obj:
+        found = tuple(
+            Finding(False, ObjectReason.INVALID, f"{one.path}: {one.message}")
+            for one in problems(obj)
+        )
+        if len(_INVALID) >= _MOST_KNOWN:
+            _INVALID.clear()
+        _INVALID[obj.metadata.uid] = (obj, found)
+    return list(found)
 
 
 INTERNAL_ERROR = ObjectReason.INTERNAL_ERROR

@@ -138,7 +138,13 @@ class Document:
 
     def all(self, key: str) -> tuple[str, ...]:
         """Every value given to a key outside named lines, in order."""
-        return tuple(s.value for s in self._plain() if s.key.lower() == key.lower())
+        wanted = key.lower()
+        return tuple(
+            setting.value
+            for line in self.lines
+            for setting in line.settings
+            if setting.key.lower() == wanted and not self._is_named(line)
+        )
 
     def options(self, key: str) -> tuple[str, ...]:
         """The effective value of a key as a list of options."""
@@ -146,7 +152,12 @@ class Document:
 
     def records(self, key: str) -> tuple[Record, ...]:
         """All named lines of one kind, in order; a name may occur more than once."""
-        return tuple(r for r in map(self._record, self.lines) if r and r.key.lower() == key.lower())
+        wanted = key.lower()
+        return tuple(
+            _record(line)
+            for line in self.lines
+            if self._is_named(line) and line.settings[0].key.lower() == wanted
+        )
 
     def record(self, key: str, name: str) -> Record | None:
         """The last named line of that kind and name."""
@@ -179,8 +190,8 @@ class Document:
         plain: dict[tuple[str, str | None], list[str]] = {}
         named: dict[tuple[str, str | None], list[str]] = {}
         for line in self.lines:
-            record = self._record(line)
-            if record is not None:
+            if self._is_named(line):
+                record = _record(line)
                 text = " ".join(f"{s.key.lower()}={s.value}" for s in record.settings)
                 named.setdefault((record.key.lower(), record.name), []).append(text)
                 continue
@@ -194,23 +205,14 @@ class Document:
             place: "\n".join(texts) for place, texts in named.items()
         }
 
-    def _record(self, line: Line) -> Record | None:
-        if not line.settings or line.settings[0].key.lower() not in self.record_keys:
-            return None
-        first, *rest = line.settings
-        return Record(first.key, first.value, tuple(rest))
-
-    def _plain(self) -> Iterable[Setting]:
-        """Settings outside named lines."""
-        for line in self.lines:
-            if self._record(line) is None:
-                yield from line.settings
+    def _is_named(self, line: Line) -> bool:
+        return bool(line.settings) and line.settings[0].key.lower() in self.record_keys
 
     def _put(self, key: str, new: Setting | None) -> Document:
         lines: list[Line] = []
         for line in reversed(self.lines):
             has_key = any(s.key.lower() == key.lower() for s in line.settings)
-            if not has_key or self._record(line) is not None:
+            if not has_key or self._is_named(line):
                 lines.append(line)
                 continue
             kept = [s for s in line.settings if s.key.lower() != key.lower()]
@@ -225,8 +227,7 @@ class Document:
     def _put_record(self, key: str, name: str, text: str | None) -> Document:
         lines: list[Line] = []
         for line in reversed(self.lines):
-            record = self._record(line)
-            if record is None or (record.key.lower(), record.name) != (key.lower(), name):
+            if not self._is_named(line) or not _begins(line, key, name):
                 lines.append(line)
             elif text is not None:
                 lines.append(_made(text))
@@ -281,6 +282,16 @@ def joined(document: Document, required: Mapping[str, str]) -> list[str]:
         for key, options in required.items()
         if (given := document.get(key)) is not None
     ]
+
+
+def _record(line: Line) -> Record:
+    first, *rest = line.settings
+    return Record(first.key, first.value, tuple(rest))
+
+
+def _begins(line: Line, key: str, name: str) -> bool:
+    first = line.settings[0]
+    return (first.key.lower(), first.value) == (key.lower(), name)
 
 
 def _option_name(option: str) -> str:

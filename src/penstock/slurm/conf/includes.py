@@ -59,7 +59,12 @@ def _pieces(
     files: Mapping[str, str], file: str, open_files: tuple[str, ...], left: list[int]
 ) -> Iterator[str]:
     """Texts of lines and of included files; `left` counts the Include lines still followed."""
-    for line in Document.parse(files.get(file, "")).lines:
+    text = files.get(file, "")
+    document = Document.parse(text)
+    if not document.includes():
+        yield text
+        return
+    for line in document.lines:
         name = name_in_set(line.include) if line.include is not None else ""
         if name not in files or name in open_files or not left[0]:
             yield line.text

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from penstock.api.nebius.configuration import SlurmConfig
+from penstock.base.recent_results import RecentResults
 from penstock.render.config.sections import text_of
 from penstock.render.nebius.config import keys, node_lines, partition_lines, worker_names
 from penstock.render.nebius.config.accepted_lines import with_accepted_keys, with_accepted_lines
@@ -50,10 +51,18 @@ def slurm_conf_files(inputs: ConfigInputs) -> dict[str, str]:
 
     Equal inputs give equal bytes, in whatever order the NodeSets are.
     """
+    return dict(_recent(inputs))
+
+
+def _rendered(inputs: ConfigInputs) -> Mapping[str, str]:
     found = _files(inputs, ())
     if retained := retained_lines(inputs.in_effect, resolved(found), inputs.freed):
         found = _files(inputs, retained)
     return _with_rejected(inputs, found) if inputs.rejected_partitions else found
+
+
+_recent: Final = RecentResults(_rendered, 8)
+"""A reconcile asks for the files of up to four variants of a cluster, several times each."""
 
 
 def _with_rejected(inputs: ConfigInputs, files: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,19 @@
+"""The list of all reconcilers of SlurmClusters; nothing else starts them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from penstock.controllers.nebius import controllers
+from penstock.controllers.nebius.nodeset import NodeSetReconciler
+from penstock.controllers.nebius.slurm_connection import SlurmConnectionReconciler
+from penstock.controllers.nebius.slurmcluster import SlurmClusterReconciler
+
+RECONCILERS: tuple[controllers.New, ...] = (
+    SlurmClusterReconciler,
+    NodeSetReconciler,
+    SlurmConnectionReconciler,
+)
+"""In the order in which they start."""
+
+build = partial(controllers.build, reconcilers=RECONCILERS)
