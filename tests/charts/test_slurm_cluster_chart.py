@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ import yaml
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.api.registry import REGISTRY as REGISTRY_OF_KINDS
-from penstock.local import charts
+from penstock.local import charts, images
 from support.charts import FIXTURES, REGISTRY, at, copy_with_notes, notes, put, rejection, render
 from support.lossless import lost_fields
 
@@ -155,7 +156,23 @@ def test_images_are_of_one_registry_unless_named() -> None:
     controller = spec["slurmNodes"]["controller"]
     assert controller["slurmctld"]["image"] == "r.example.com/p/jail-slurmctld:26.05-7"
     assert controller["munge"]["image"] == "m:1"
-    assert spec["populateJail"]["image"] == "r.example.com/p/populate-jail:7"
+    assert spec["populateJail"]["image"] == "r.example.com/p/populate-jail:26.05-7"
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_image_has_the_name_under_which_it_is_pushed(name: str) -> None:
+    prefix = "r.example.com/p"
+    given = {**values(name), "global": {"imageRegistry": prefix}}
+    for field in ("images", "sConfigController"):
+        given.pop(field, None)
+    found = set(re.findall(rf'"({prefix}/[^"]+)"', json.dumps(cluster(given))))
+    assert {one.rpartition("/")[2].partition(":")[0] for one in found} >= {
+        "operator",
+        "populate-jail",
+        "jail-slurmctld",
+        "munge",
+    }
+    assert found <= set(images.names(prefix, jail=True))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from e2e_kit.images import give_all
 from e2e_kit.jail_cluster import DAEMONS, JailCluster
 from e2e_kit.jail_manifests import WORKERS, WRONG_KEY
 from e2e_kit.site import eventually
-from penstock.local.images import build_jail
+from penstock.local.charts import objects, rendered
+from penstock.local.errors import LocalError
+from penstock.local.images import build_jail, build_nfs_server
 from penstock.local.node import Node
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/jail"
@@ -254,3 +257,61 @@ def test_nobody_is_shut_out_for_the_failures_of_others(cluster: JailCluster) -> 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(rejected, range(8))) == {255}
     assert cluster.check("alice", "id -un") == "alice"
+
+
+def test_an_nfs_server_shares_a_volume_of_one_node(kube_node: Node, cluster: JailCluster) -> None:
+    """S178: files that a client in user space writes are there after the server's end.
+
+    This kernel has no NFS client, so no pod mounts the PVC, which is bound.
+    """
+    (image,) = give_all(kube_node, build_nfs_server().values()).values()
+    first = cluster.kubectl(
+        "get", "service", "kubernetes", "-n", "default", "-o", "jsonpath={.spec.clusterIP}"
+    )
+    address = str(ip_address(first) + 99)
+    given = {
+        "image": image,
+        "service": {"clusterIP": address},
+        "storage": {"size": "1Gi"},
+        "nfs": {"leaseTime": 5, "graceTime": 5},
+        "resources": {"requests": {"cpu": "10m"}},
+    }
+    made = objects(rendered("nfs-server", "jail-nfs", cluster.namespace, given))
+    client = {"name": "main", "image": image, "command": ["sleep", "infinity"]}
+    cluster.apply(
+        *made,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "nfs-client"},
+            "spec": {"containers": [client], "terminationGracePeriodSeconds": 0},
+        },
+    )
+    url = f"nfs://{address}/export"
+
+    def works(script: str) -> bool:
+        """Whether it ends well: a server that has just started lets former clients in first."""
+        try:
+            cluster.run("nfs-client", script, container="main")
+        except LocalError:
+            return False
+        return True
+
+    def is_up() -> None:
+        cluster.kubectl("rollout", "status", "statefulset/jail-nfs", "--timeout=60s")
+
+    try:
+        cluster.kubectl("wait", "--for=condition=Ready", "pod/nfs-client", "--timeout=60s")
+        is_up()
+        wanted = "--for=jsonpath={.status.phase}=Bound"
+        cluster.kubectl("wait", wanted, "pvc/jail-pvc", "--timeout=30s")
+        write = f"echo hello >/tmp/a && nfs-cp /tmp/a '{url}/a?version=4'"
+        eventually("a client writes", lambda: works(write), 30)
+        assert cluster.run("jail-nfs-0", "cat /export/a", container="nfs-server") == "hello"
+        cluster.kubectl("delete", "pod", "jail-nfs-0")
+        is_up()
+        read = f"nfs-cat '{url}/a?version=4' | grep -qx hello"
+        eventually("a client reads it", lambda: works(read), 30)
+    finally:
+        cluster.kubectl("delete", "statefulset/jail-nfs", "pod/nfs-client", "pvc/jail-pvc")
+        cluster.kubectl("delete", f"pv/{cluster.namespace}-jail-nfs", "--wait=false")

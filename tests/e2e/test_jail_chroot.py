@@ -515,6 +515,6 @@ def test_a_program_of_the_jail_that_another_plug_in_runs_at_the_end_is_inside(
     host.write(f"{JAIL}/opt/forked", FORKED, mode="755")
     host.plugstack(f"{LINE}\nrequired forks.so")
     assert srun(host, "true", user="root").code == 0
-    said = eventually("it has run", lambda: host.run("cat", "/tmp/forked").out, 20)
+    said = eventually("it has run", lambda: host.run("cat", "/tmp/forked").out, 60)
     assert said == "slurmstepd\n"
     host.check("rm", "/tmp/forked")

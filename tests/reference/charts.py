@@ -12,7 +12,7 @@ from reference.page import Page, code, table
 from reference.source import ROOT
 
 Json = Mapping[str, Any]
-CHARTS = ("slurm-operator", "slurm", "soperator", "slurm-cluster", "nodesets")
+CHARTS = ("slurm-operator", "slurm", "soperator", "slurm-cluster", "nodesets", "nfs-server")
 _LONGEST = 60
 
 

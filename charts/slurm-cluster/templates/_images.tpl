@@ -1,5 +1,5 @@
-{{/* The role of images/ that stands in for each entry of `images`. Those without Slurm have no release
-     of Slurm in their tag. */}}
+{{/* The role of images/ that stands in for each entry of `images`. The operator's image has no release
+     of Slurm in its tag. */}}
 {{- define "slurm-cluster.roles" -}}
 slurmctld: jail-slurmctld
 slurmd: jail-slurmd
@@ -9,9 +9,6 @@ slurmdbd: slurmdbd
 populateJail: populate-jail
 sConfigController: operator
 soperatorExporter: operator
-{{- end -}}
-{{- define "slurm-cluster.withoutSlurm" -}}
-[populate-jail, operator]
 {{- end -}}
 
 {{/* root; name: an entry of `images`. */}}
@@ -33,7 +30,7 @@ soperatorExporter: operator
 {{- fail (printf "images.%s: name an image. No public registry has Penstock's: set global.imageRegistry to the registry and path that `penstock images push` pushed them to, such as registry.example.com/team/penstock, or to localhost/penstock where they were loaded into the Kubernetes nodes" $name) -}}
 {{- else -}}
 {{- $version := include "penstock.imageVersion" $root -}}
-{{- if not (has $role (include "slurm-cluster.withoutSlurm" $root | fromYamlArray)) -}}
+{{- if ne $role "operator" -}}
 {{- $version = printf "%s-%s" (index $root.Chart.Annotations "penstock.dev/slurm-release") $version -}}
 {{- end -}}
 {{- printf "%s/%s:%s" $prefix $role $version -}}

@@ -8,6 +8,7 @@ every user can change another field, or delete the object.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,6 +23,8 @@ Other = TypeVar("Other", bound=KubeObject)
 
 MOST_PROBLEMS: Final = 100
 """Problems of one object that are reported; a message has room for fewer."""
+_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Name of a Secret or ConfigMap. Source: Kubernetes documentation, "Object Names and IDs"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +229,9 @@ class Registry:
         rules = self.of(obj)
         yield from self.problems(obj)
         yield from rules.admission_problems(obj)
+        yield from islice(
+            impossible_names(rules.references(obj), obj.metadata.namespace), MOST_PROBLEMS
+        )
         yield from rules.conflicts(obj, related)
 
 
@@ -235,6 +241,21 @@ class AdmissionResult:
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+def impossible_names(references: Iterable[Reference], namespace: str) -> Iterator[Problem]:
+    """References to a Secret or ConfigMap by a name that none can have.
+
+    Such as one with the namespace before it: it would be waited for without end.
+    """
+    for one in references:
+        if not one.name or one.group or _OBJECT_NAME.fullmatch(one.name):
+            continue
+        yield Problem(
+            one.path,
+            f"{one.name[:60]!r} can be the name of no {one.kind}: write the name alone, without a "
+            f"namespace, of one in namespace {namespace}",
+        )
 
 
 def _waits(one: Reference) -> str:

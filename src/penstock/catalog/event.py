@@ -60,6 +60,11 @@ class Event(StrEnum):
         "A deleted RestApi stays until the workers of its cluster are drained.",
     )
     KEY_KEPT = "KeyKept", "Normal", "The Secret of a key stays when its owner is deleted."
+    KEY_RESTORED = (
+        "KeyRestored",
+        "Warning",
+        "The Secret of a working SlurmCluster's key was deleted, and has its key again.",
+    )
     KEY_CHANGING = "KeyChanging", "Normal", "A key rotation does its next step."
     KEY_CHANGED = "KeyChanged", "Normal", "A key rotation is done."
     KEY_STEP_TAKEN_BACK = (

@@ -194,7 +194,7 @@ def list_(
 
 
 def _built(release: Release, *, jail: bool) -> Sequence[images.ImageArchive]:
-    more = images.build_jail() if jail else {}
+    more = {**images.build_jail(), **images.build_nfs_server()} if jail else {}
     return list({**images.build_slurm(release), **images.build_operator(), **more}.values())
 
 

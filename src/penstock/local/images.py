@@ -21,6 +21,7 @@ from penstock.local.recipes import (
     JAIL_ROLES,
     JAIL_ROOT,
     LATEST,
+    NFS_SERVER,
     OPERATOR,
     POPULATE_JAIL,
     PYTHON,
@@ -37,7 +38,7 @@ from penstock.local.recipes import (
 KEPT = 3
 """Archives of former states of the source that stay in the cache."""
 _FILE = "images.tar"
-_EXPORTED = (*ROLES, *JAIL_ROLES)
+_EXPORTED = (*ROLES, *JAIL_ROLES, NFS_SERVER.role)
 _EXACT = re.compile(r"(?P<release>[^-]+)-[0-9a-f]{16}")
 """Tag of an image that identifies its exact content."""
 
@@ -126,6 +127,18 @@ def build_jail() -> dict[str, ImageArchive]:
             _export(store, exported, folder)
 
     return _archives("images-jail", digest(*exported.values()), exported, build)
+
+
+def build_nfs_server() -> dict[str, ImageArchive]:
+    """The image of the chart `nfs-server`, which a registry is given with those of the jail."""
+    keys = {NFS_SERVER.role: NFS_SERVER.key(buildah.BASE_KEY)}
+
+    def build(folder: Path) -> None:
+        with buildah.store() as store, progress.step("build the NFS server's image"):
+            _build(store, NFS_SERVER, IMAGES, keys)
+            _export(store, keys, folder)
+
+    return _archives("images-nfs", keys[NFS_SERVER.role], keys, build)
 
 
 def key_of(role: str) -> str:
@@ -237,8 +250,8 @@ def names(
 
 def built() -> list[ImageArchive]:
     """The archives that the cache has, newest first, whatever state of the source made them."""
-    names = ("images-slurm-*", "images-jail-*", "images-release-*", "images-operator-*")
-    folders = [folder for name in names for folder in cache_dir().glob(name)]
+    names = ("slurm", "jail", "nfs", "release", "operator")
+    folders = [folder for name in names for folder in cache_dir().glob(f"images-{name}-*")]
     found: list[ImageArchive] = []
     for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
         for exact in oci.names(folder / _FILE):

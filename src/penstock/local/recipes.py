@@ -117,6 +117,8 @@ JAIL_RECIPES = (
     Recipe("jail-slurmctld", "SLURMCTLD", _SLURMCTLD, (("JAIL", JAIL),)),
 )
 """Images of a SlurmCluster, each after those that it is built from."""
+NFS_SERVER = Recipe("nfs-server")
+"""A server for a jail without a class of ReadWriteMany."""
 JAIL_ROOT = Release(LATEST.tag, OLDEST.suite)
 """The suite of the jail's own root, and the tag of the daemons that it goes with."""
 JAIL_ROLES = ("munge", "populate-jail", "jail-slurmctld", "jail-slurmd", "jail-login")

@@ -496,6 +496,12 @@ AT_ADMISSION: list[tuple[str, dict[str, Any], str, str]] = [
         "must not exceed memoryMax",
     ),
     (
+        CURRENT,
+        {"spec.secrets.sshdKeysName": "other/keys"},
+        "spec.secrets.sshdKeysName",
+        "'other/keys' can be the name of no Secret",
+    ),
+    (
         OLDER,
         {"spec.workerFeatures.0.hostlistExpr": "worker-[1-"},
         "spec.workerFeatures[0].hostlistExpr",

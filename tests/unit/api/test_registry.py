@@ -18,6 +18,7 @@ from penstock.api.kubernetes import schema
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import ObjectKey, Resource
+from penstock.api.nebius import labels as nebius_labels
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.api.registry import GROUPS, KINDS, REGISTRY, rules_of
@@ -195,7 +196,7 @@ def convert(resource: Resource[Any], manifest: Json) -> KubeObject:
 
 
 def _constants() -> dict[str, Any]:
-    return {**vars(marks), **vars(slinky_labels)}
+    return {**vars(marks), **vars(slinky_labels), **vars(nebius_labels)}
 
 
 def _assigned(path: Path) -> set[str]:

@@ -18,6 +18,7 @@ FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "slinky").glob("*.ya
 TYPES = {info.resource.kind: info.type for info in GROUP.kinds}
 REF = {"controllerRef": {"name": "slinky"}}
 KEY = {"name": "s", "key": "k"}
+ELSEWHERE = {"name": "other/site", "key": "k"}
 
 
 def make(kind: str, spec: dict[str, Any], name: str = "a") -> KubeObject:
@@ -172,6 +173,12 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         "name another Secret",
     ),
     ("Controller", {"sssdConfRef": {"key": "k"}}, "spec.sssdConfRef.name", "empty"),
+    *(
+        ("Controller", {field: ELSEWHERE}, f"spec.{field}.name", "of one in namespace slurm")
+        for field in ("slurmKeyRef", "mungeKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef")
+    ),
+    ("Accounting", {"mungeKeyRef": ELSEWHERE}, "spec.mungeKeyRef.name", "without a namespace"),
+    ("Token", {"username": "u", "jwtKeyRef": ELSEWHERE}, "spec.jwtKeyRef.name", "no Secret"),
 ]
 
 
@@ -192,6 +199,11 @@ def test_a_fixture_has_no_problem(path: Path):
 def test_the_cluster_name_made_of_namespace_and_name_counts():
     assert problems(make("Controller", {}, name="n" * 34)) == []
     assert problems(make("Controller", {}, name="n" * 35))[0].path == "spec.clusterName"
+
+
+def test_a_key_of_a_secret_with_dots_in_its_name_is_no_problem():
+    ref = {"name": "site.munge-0.key", "key": "k"}
+    assert problems(make("Controller", {"mungeKeyRef": ref, "jwtKeyRef": ref})) == []
 
 
 def test_naming_the_own_namespace_is_no_problem():

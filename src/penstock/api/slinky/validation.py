@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from penstock.api.admission import Problem
+from penstock.api.admission import Problem, impossible_names
 from penstock.api.cluster.cluster_ref import ControllerRef, controller_ref_problems
 from penstock.api.embedded_database_rules import database_problems
 from penstock.api.kubernetes import shapes
@@ -29,6 +29,11 @@ from penstock.api.slinky.common import (
 from penstock.api.slinky.controller import MOST_BACKUPS, Controller, ControllerSpec
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import MOST_REPLICAS, NodeSet, ScheduledUpdate, UpdateStrategy
+from penstock.api.slinky.related_objects import (
+    accounting_references,
+    controller_references,
+    token_references,
+)
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
 from penstock.base import duration
@@ -65,6 +70,7 @@ def controller_problems(obj: Controller) -> Iterator[Problem]:
     if spec.ha and spec.ha.backups > MOST_BACKUPS:
         yield Problem("spec.ha.backups", f"{spec.ha.backups} are more than {MOST_BACKUPS}")
     yield from _one_key(spec)
+    yield from impossible_names(controller_references(obj), obj.metadata.namespace)
     for field, refs in (
         ("configFileRefs", spec.config_file_refs),
         ("prologScriptRefs", spec.prolog_script_refs),
@@ -157,6 +163,7 @@ def accounting_problems(obj: Accounting) -> Iterator[Problem]:
     yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
     yield from _external(spec.external, spec.external_config)
     yield from _one_key(spec)
+    yield from impossible_names(accounting_references(obj), obj.metadata.namespace)
     if not spec.external:
         if spec.slurm_key_ref is None and spec.munge_key_ref is None:
             yield Problem("spec.slurmKeyRef", "name the Secret with slurm.key")
@@ -198,6 +205,7 @@ def token_problems(obj: Token) -> Iterator[Problem]:
     spec = obj.spec
     if spec.effective_jwt_key_ref is None:
         yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
+    yield from impossible_names(token_references(obj), obj.metadata.namespace)
     yield from _named("spec.username", spec.username)
     if spec.identity is not None:
         yield from _long("spec.identity.gecos", spec.identity.gecos, LONGEST_WORDS)

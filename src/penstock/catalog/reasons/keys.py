@@ -36,8 +36,14 @@ class KeyReason(ConditionReason):
     )
     UNUSABLE = (
         "KeyUnusable",
-        "A key is too short for munge or auth/slurm.",
+        "A key is empty, or too short for munge or auth/slurm.",
         "Put a longer key into the Secret.",
+        PERSON,
+    )
+    OF_OTHER_CLUSTER = (
+        "KeyOfOtherCluster",
+        "The Secret for a new cluster's key was generated for another cluster.",
+        "Give the cluster another name, or name a Secret of your own.",
         PERSON,
     )
     AUTH_TYPES_DIFFER = (

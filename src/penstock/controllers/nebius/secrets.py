@@ -1,20 +1,34 @@
-"""The keys of a SlurmCluster: each Secret is created once, and one that exists is used."""
+"""The keys of a SlurmCluster: each Secret is created once, and one that exists is used.
+
+One that is deleted while slurmctld works is created again with the same content: daemons have read
+their keys, and a new pod with another one would be locked out.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
-from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
 from penstock.decide.auth.key_length import munge_key_problem, slurm_key_problem
+from penstock.decide.auth.key_owner import SLURM_CLUSTER, foreign_key
 from penstock.render.nebius.cluster import secrets as render
 from penstock.render.parts import ssh_host_keys
 from penstock.render.parts.key_secret import generate
+
+_ADVICE = "Delete this SlurmCluster, and create it with another name"
+
+
+@dataclass(slots=True)
+class _State:
+    contents: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """By name of a Secret its last content by which daemons work."""
 
 
 class ClusterSecrets:
@@ -22,6 +36,8 @@ class ClusterSecrets:
 
     def __init__(self, context: NebiusContext) -> None:
         self._caches = context.caches
+        self._clusters = context.clusters
+        self._states = context.states(SLURM_CLUSTERS, _State)
         self._objects = context.objects
         self._secrets = context.secrets
 
@@ -39,13 +55,41 @@ class ClusterSecrets:
         problem = munge_key_problem if cluster.spec.has_munge else slurm_key_problem
         return problem("", ref, size)
 
+    def foreign(self, cluster: SlurmCluster) -> Finding | None:
+        """The condition of a key that another cluster has under the same name."""
+        space = cluster.metadata.namespace
+        for name, manifest in self._wanted(cluster):
+            secret = self._caches.secrets.get(f"{space}/{name}")
+            if secret is None or manifest is None:
+                continue
+            if found := foreign_key(secret.metadata, SLURM_CLUSTER, cluster.metadata, _ADVICE):
+                return found
+        return None
+
     async def apply(self, cluster: SlurmCluster, events: Events) -> None:
         """Create absent ones. Raises KubeError."""
-        for _, manifest in self._absent(cluster):
-            if manifest is not None:
-                # Keys of ssh take a second of CPU, and the event loop is that of all clusters.
-                made = await asyncio.to_thread(manifest)
+        contents = self._states.of(cluster).contents
+        works = self._clusters.served(cluster)
+        if works:
+            self._remember(cluster, contents)
+        for name, manifest in self._absent(cluster):
+            if manifest is None:
+                continue
+            # Keys of ssh take a second of CPU, and the event loop is that of all clusters.
+            made = await asyncio.to_thread(manifest)
+            if works and name in contents:
+                former = {**made, "data": dict(contents[name])}
+                await self._objects.restore_secret(cluster, events, former)
+            else:
                 await self._objects.create_secret(cluster, events, made)
+
+    def _remember(self, cluster: SlurmCluster, contents: dict[str, Mapping[str, str]]) -> None:
+        space, wrong = cluster.metadata.namespace, self.unusable(cluster)
+        for name, _ in self._wanted(cluster):
+            secret = self._caches.secrets.get(f"{space}/{name}")
+            is_wrong = wrong is not None and name == names.auth_key(cluster).name
+            if secret is not None and secret.data and not is_wrong:
+                contents[name] = secret.data
 
     def _absent(self, cluster: SlurmCluster) -> list[tuple[str, Callable[[], Json] | None]]:
         space, cache = cluster.metadata.namespace, self._caches.secrets

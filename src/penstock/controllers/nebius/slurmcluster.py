@@ -209,8 +209,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         unusable = self._secrets.unusable(obj)
         # Only a new cluster waits: a cluster of another operator may work by means unknown here.
         is_new = find(obj.status.conditions, availability.CONTROLLERS) is None
-        if unusable is not None and is_new and not self._clusters.served(obj):
-            return [unusable, availability.common(resting=False, waiting=(unusable,))]
+        wrong = self._secrets.foreign(obj) or unusable
+        if wrong is not None and is_new and not self._clusters.served(obj):
+            return [wrong, availability.common(resting=False, waiting=(wrong,))]
         # The jail is filled while keys are generated.
         jail = await self._jail.advance(obj, self.events)
         await self._secrets.apply(obj, self.events)

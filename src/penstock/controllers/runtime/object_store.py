@@ -151,12 +151,26 @@ class ObjectStore:
 
     async def create_secret(self, of: KubeObject, events: Events, manifest: Json) -> None:
         """Make a Secret that is not there yet; one that is, is never touched."""
+        if await self._create_secret(manifest):
+            name = manifest["metadata"]["name"]
+            events.normal(of, Event.CREATE_SUCCEEDED, f"Generated Secret {name}", "Create")
+
+    async def restore_secret(self, of: KubeObject, events: Events, manifest: Json) -> None:
+        """Make a Secret that was deleted, with its former content."""
+        if await self._create_secret(manifest):
+            name = manifest["metadata"]["name"]
+            note = (
+                f"Secret {name} was deleted while the cluster works: created it again with the "
+                "same content. Change its content for another key"
+            )
+            events.warning(of, Event.KEY_RESTORED, note, "Create")
+
+    async def _create_secret(self, manifest: Json) -> bool:
         try:
             await self._client.create(SECRETS, manifest)
         except AlreadyExistsError:
-            return
-        name = manifest["metadata"]["name"]
-        events.normal(of, Event.CREATE_SUCCEEDED, f"Generated Secret {name}", "Create")
+            return False
+        return True
 
 
 def _is_workload(manifest: Json) -> bool:

@@ -31,7 +31,7 @@ from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.slinky import chart_labels
 from penstock.decide.accounting.slurmdbd import REACHABLE
 from penstock.decide.auth.jwks import finding as jwks_finding
-from penstock.decide.auth.key_length import munge_key_problem
+from penstock.decide.auth.key_length import empty_key_problem, munge_key_problem
 from penstock.decide.cluster.connectivity import closed
 from penstock.decide.pod.workload import workload
 from penstock.kube.runtime.declaration import Watch
@@ -203,8 +203,7 @@ class AccountingReconciler(Reconciler[Accounting]):
             for path, ref in wanted
             if ref is not None and self._secrets.value(space, ref) is None
         ]
-        if (wrong := self._munge_key_problem(obj)) is not None:
-            found.append(wrong)
+        found += self._unusable_keys(obj)
         password = self._password(obj)
         if password is None and spec.embedded_database is not None:
             # The findings about the database name the cause.
@@ -218,12 +217,23 @@ class AccountingReconciler(Reconciler[Accounting]):
             found.append(wrong)
         return found
 
-    def _munge_key_problem(self, obj: Accounting) -> Finding | None:
-        ref = obj.spec.munge_key_ref
-        value = self._secrets.value(obj.metadata.namespace, ref) if ref is not None else None
-        if ref is None or value is None:
-            return None
-        return munge_key_problem("spec.mungeKeyRef: ", ref, len(value))
+    def _unusable_keys(self, obj: Accounting) -> list[Finding]:
+        spec = obj.spec
+        rings = [self._clusters.ring(one) for one in sharing_key(obj, self._caches.store)]
+        # With a key ring slurmdbd does not read the key itself.
+        slurm = None if any(rings) else spec.slurm_key_ref
+        found: list[Finding] = []
+        for path, ref, problem in (
+            ("slurmKeyRef", slurm, empty_key_problem),
+            ("mungeKeyRef", spec.munge_key_ref, munge_key_problem),
+            ("jwtKeyRef", spec.effective_jwt_key_ref, empty_key_problem),
+        ):
+            value = self._secrets.value(obj.metadata.namespace, ref) if ref is not None else None
+            if ref is None or value is None:
+                continue
+            if (wrong := problem(f"spec.{path}: ", ref, len(value))) is not None:
+                found.append(wrong)
+        return found
 
     def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Finding:
         if is_generated_key(space, ref.name, self._caches.store):

@@ -13,7 +13,8 @@ from penstock.catalog.reasons.keys import KeyReason
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.auth.jwks import finding as jwks_finding
-from penstock.decide.auth.key_length import munge_key_problem
+from penstock.decide.auth.key_length import empty_key_problem, munge_key_problem
+from penstock.decide.auth.key_owner import CONTROLLER, foreign_key
 from penstock.decide.config import files as config_files
 from penstock.render.slinky.config.config_maps import config_maps_of
 from penstock.render.slinky.inputs import ClusterInputs
@@ -31,6 +32,8 @@ def prerequisite_findings(
         ("jwtKeyRef", controller.spec.effective_jwt_key_ref, names.jwt_key_ref(controller)),
     ):
         if clusters.secrets.hash(space, ref):
+            wrong = _wrong_key(clusters, controller, path, ref, is_generated=given is None)
+            found += [wrong] if wrong is not None else []
             continue
         if given is None and controller.spec.external:
             found.append(
@@ -53,8 +56,8 @@ def prerequisite_findings(
     if munge is not None and (value := clusters.secrets.value(space, munge)) is not None:
         wrong = munge_key_problem("spec.mungeKeyRef: ", munge, len(value))
         found += [wrong] if wrong is not None else []
-    if (wrong := _other_auth_type(cluster)) is not None:
-        found.append(wrong)
+    wrong = _other_auth_type(cluster) or _other_slurm_key(clusters, controller, cluster)
+    found += [wrong] if wrong is not None else []
     paths = {
         one.name: one.path for one in controller_references(controller) if one.kind == "ConfigMap"
     }
@@ -74,6 +77,34 @@ def prerequisite_findings(
     return found + config_files.rejected_files(of_user(cluster))
 
 
+def _wrong_key(
+    clusters: SlinkyClusters,
+    controller: Controller,
+    path: str,
+    ref: SecretKeySelector,
+    *,
+    is_generated: bool,
+) -> Finding | None:
+    """Why slurmctld cannot use a key that is there; `path` is the field that names it, if any.
+
+    A key that was emptied after the first start is rejected by the rotation, which keeps the former
+    one.
+    """
+    space = controller.metadata.namespace
+    secret = clusters.caches.secrets.get(f"{space}/{ref.name}")
+    if secret is None or controller.spec.external:
+        return None
+    if is_generated and not clusters.served(controller):
+        advice = f"Name a Secret of your own in spec.{path}, or choose another name"
+        if found := foreign_key(secret.metadata, CONTROLLER, controller.metadata, advice):
+            return found
+    if path == "mungeKeyRef" or (path == "slurmKeyRef" and clusters.ring(controller)):
+        return None
+    value = clusters.secrets.value(space, ref)
+    where = "" if is_generated else f"spec.{path}: "
+    return empty_key_problem(where, ref, len(value)) if value is not None else None
+
+
 def _other_auth_type(cluster: ClusterInputs) -> Finding | None:
     """That slurmctld and its slurmdbd sign messages by another plug-in."""
     books = cluster.accounting
@@ -90,6 +121,30 @@ def _other_auth_type(cluster: ClusterInputs) -> Finding | None:
             f"spec.mungeKeyRef: slurmctld has the key {ref.key} of Secret {ref.name}, and "
             f"Accounting {name} another or none: give its spec.mungeKeyRef the same reference"
         )
+    return Finding(False, KeyReason.AUTH_TYPES_DIFFER, message)
+
+
+def _other_slurm_key(
+    clusters: SlinkyClusters, controller: Controller, cluster: ClusterInputs
+) -> Finding | None:
+    """That slurmctld, before its first start, has another slurm.key than its slurmdbd.
+
+    Two Secrets may have the same key. Later they may differ while it is changed in both.
+    """
+    books, own = cluster.accounting, names.slurm_key_ref(controller)
+    theirs = books.spec.slurm_key_ref if books is not None and not books.spec.external else None
+    if books is None or theirs is None:
+        return None
+    if controller.spec.external or clusters.served(controller):
+        return None
+    keys = [clusters.secrets.value(cluster.namespace, ref) for ref in (own, theirs)]
+    if None in keys or keys[0] == keys[1]:
+        return None
+    message = (
+        f"Accounting {books.metadata.name} has another slurm.key (Secret {theirs.name}, key "
+        f"{theirs.key}) than this Controller (Secret {own.name}, key {own.key}): name the same "
+        "Secret in spec.slurmKeyRef of both"
+    )
     return Finding(False, KeyReason.AUTH_TYPES_DIFFER, message)
 
 

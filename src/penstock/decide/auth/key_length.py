@@ -30,6 +30,18 @@ def slurm_key_problem(path: str, ref: SecretKeySelector, size: int) -> Finding |
     return _unusable(path, ref, size, f"auth/slurm takes {SHORTEST} or more")
 
 
+def empty_key_problem(path: str, ref: SecretKeySelector, size: int) -> Finding | None:
+    """Why a daemon does not start with a key of that many bytes.
+
+    Alone, in slurm.key or jwt.key, Slurm takes any key but an empty one. Source: slurmctld 26.05,
+    "Could not load key file".
+    """
+    if size:
+        return None
+    message = f"{path}key {ref.key} of Secret {ref.name} is empty: put a key there"
+    return Finding(False, KeyReason.UNUSABLE, message)
+
+
 def _unusable(path: str, ref: SecretKeySelector, size: int, allowed: str) -> Finding:
     message = (
         f"{path}key {ref.key} of Secret {ref.name} has {size} bytes, and {allowed}: put another "

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from penstock.api.kubernetes.kinds import Secret
-from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.kubernetes.meta import Condition, ObjectMeta, OwnerReference
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
@@ -44,6 +44,13 @@ def clusters(**spec: Any) -> tuple[SlinkyClusters, Controller]:
     put(found.caches.controllers, controller)
     put(found.caches.secrets, secret("slurm-auth-jwt", jwt_key=b"j" * 64))
     return found, controller
+
+
+def worked(controller: Controller) -> Controller:
+    """The Controller once its slurmctld has worked."""
+    conditions = (Condition(type="ConfigApplied", status="True"),)
+    status = msgspec.structs.replace(controller.status, conditions=conditions)
+    return msgspec.structs.replace(controller, status=status)
 
 
 def reasons(found: SlinkyClusters, controller: Controller) -> list[tuple[str, str]]:
@@ -95,6 +102,72 @@ def test_a_slurmdbd_of_another_type_or_key_is_named(ref: dict[str, Any]) -> None
     put(found.caches.secrets, secret("slurm-auth-slurm", slurm_key=b"k" * 32))
     found_now = [reason for reason, _ in reasons(found, usual)]
     assert found_now == (["AuthTypesDiffer"] if "mungeKeyRef" in ref else [])
+
+
+def test_a_slurmdbd_with_another_slurm_key_is_named_before_the_first_start() -> None:
+    found = new_clusters()
+    controller = made(Controller, "slurm", accountingRef={"name": "records"})
+    put(found.caches.controllers, controller)
+    put(found.caches.accountings, made(Accounting, "records", slurmKeyRef=KEY))
+    put(found.caches.secrets, secret("slurm-auth-jwt", jwt_key=b"j" * 64))
+    put(found.caches.secrets, secret("slurm-auth-slurm", slurm_key=b"k" * 64))
+    put(found.caches.secrets, secret("site", site_key=b"n" * 64))
+    ((reason, message),) = reasons(found, controller)
+    assert reason == "AuthTypesDiffer"
+    assert message == (
+        "Accounting records has another slurm.key (Secret site, key site.key) than this Controller "
+        "(Secret slurm-auth-slurm, key slurm.key): name the same Secret in spec.slurmKeyRef of both"
+    )
+    assert reasons(found, worked(controller)) == []
+    put(found.caches.secrets, secret("site", 2, site_key=b"k" * 64))
+    assert reasons(found, controller) == []
+
+
+def test_an_empty_key_is_named_before_any_daemon_ends_on_it() -> None:
+    found, controller = new_clusters(), made(Controller, "slurm", slurmKeyRef=KEY)
+    put(found.caches.controllers, controller)
+    put(found.caches.secrets, secret("slurm-auth-jwt", jwt_key=b""))
+    put(found.caches.secrets, secret("site", site_key=b""))
+    assert reasons(found, controller) == [
+        ("KeyUnusable", "spec.slurmKeyRef: key site.key of Secret site is empty: put a key there"),
+        ("KeyUnusable", "key jwt.key of Secret slurm-auth-jwt is empty: put a key there"),
+    ]
+
+
+def test_a_key_that_was_generated_for_a_slurmcluster_is_not_begun_with() -> None:
+    """A Controller that works with it from a time before this rule is left alone."""
+    found, controller = new_clusters(), made(Controller, "slurm")
+    put(found.caches.controllers, controller)
+    put(found.caches.secrets, secret("slurm-auth-jwt", jwt_key=b"j" * 64))
+    owner = OwnerReference(
+        api_version="slurm.nebius.ai/v1",
+        kind="SlurmCluster",
+        name="slurm",
+        uid="other",
+        controller=True,
+    )
+    theirs = secret("slurm-auth-slurm", slurm_key=b"k" * 64)
+    meta = msgspec.structs.replace(theirs.metadata, owner_references=(owner,))
+    put(found.caches.secrets, msgspec.structs.replace(theirs, metadata=meta))
+    ((reason, message),) = reasons(found, controller)
+    assert reason == "KeyOfOtherCluster"
+    assert message == (
+        "Secret slurm-auth-slurm was generated for SlurmCluster slurm, whose key stays its own. "
+        "Name a Secret of your own in spec.slurmKeyRef, or choose another name"
+    )
+    assert reasons(found, worked(controller)) == []
+
+
+def test_a_secret_of_another_cluster_that_the_user_names_is_used() -> None:
+    """A munge domain of several clusters."""
+    found, controller = clusters()
+    owner = OwnerReference(
+        api_version="slurm.nebius.ai/v1", kind="SlurmCluster", name="b", uid="b", controller=True
+    )
+    theirs = secret("site", site_key=b"k" * 64)
+    meta = msgspec.structs.replace(theirs.metadata, owner_references=(owner,))
+    put(found.caches.secrets, msgspec.structs.replace(theirs, metadata=meta))
+    assert reasons(found, controller) == []
 
 
 def test_its_secret_matters_to_both() -> None:

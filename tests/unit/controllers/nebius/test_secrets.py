@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.nebius.context import NebiusContext
@@ -71,6 +71,88 @@ def test_a_secret_without_the_key_is_left_and_no_worker_is_drained_or_deleted() 
     played(play, before=before)
 
 
+def notes(lab: Lab, reason: str) -> list[str]:
+    every: list[Json] = lab.world.server.objects("events.k8s.io/events", SPACE)
+    return [one["note"] for one in every if one["reason"] == reason]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_deleted_key_of_a_working_cluster_is_there_again_and_the_same(shape: str) -> None:
+    """A new pod with another key would be locked out, and take the cluster's jobs with it."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        before = data(lab)
+        for name in KEYS:
+            uid = lab.get("/secrets", name)["metadata"]["uid"]
+            lab.world.ask("DELETE", f"{CORE}/secrets/{name}", {})
+            await lab.until(lambda: lab.find("/secrets", name) is not None)  # noqa: B023
+            assert lab.get("/secrets", name)["metadata"]["uid"] != uid
+        assert data(lab) == before
+        (owner,) = lab.get("/secrets", "slurm-munge")["metadata"]["ownerReferences"]
+        assert owner["uid"] == lab.cluster["metadata"]["uid"]
+        await lab.until(lambda: len(notes(lab, "KeyRestored")) == len(KEYS))
+        await lab.available()
+        assert lab.deletes() == []
+
+    played(play, shape)
+
+
+def test_a_key_that_its_user_changed_and_deleted_is_there_as_it_was_last() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.objects.forgives.add("slurm-munge")
+        changed = base64.b64encode(b"n" * 64).decode()
+        path = f"{CORE}/secrets/slurm-munge"
+        lab.world.ask("PATCH", path, {"data": {names.MUNGE_KEY: changed}})
+        await asyncio.sleep(5)
+        lab.world.ask("PATCH", path, {"data": {names.MUNGE_KEY: "c2hvcnQ="}})
+        await lab.until(lambda: lab.condition()[1] == "KeyUnusable")
+        lab.world.ask("DELETE", path, {})
+        await lab.until(lambda: lab.find("/secrets", "slurm-munge") is not None)
+        assert data(lab)["slurm-munge"] == {names.MUNGE_KEY: changed}
+        await lab.available()
+
+    played(play)
+
+
+OTHER = {
+    "apiVersion": "slinky.slurm.net/v1beta1",
+    "kind": "Controller",
+    "name": "records",
+    "uid": "other",
+    "controller": True,
+}
+
+
+def test_no_cluster_begins_with_a_key_that_was_generated_for_another_one() -> None:
+    key = base64.b64encode(b"0" * 64).decode()
+    name = "slurm-rest-jwt-key"
+
+    def before(lab: Lab) -> None:
+        lab.make(f"{CORE}/secrets", "Secret", name, data={names.JWT_KEY: key})
+        lab.make(f"{CORE}/configmaps", "ConfigMap", "stays")
+        uid = lab.get("/configmaps", "stays")["metadata"]["uid"]
+        # The garbage collector leaves what one of its owners still needs.
+        more = {"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "uid": uid}
+        owners = {"metadata": {"ownerReferences": [OTHER, more]}}
+        lab.world.ask("PATCH", f"{CORE}/secrets/{name}", owners)
+
+    async def play(lab: Lab) -> None:
+        await lab.until(lambda: lab.condition()[1] == "KeyOfOtherCluster")
+        assert lab.condition()[2].startswith(
+            f"Secret {name} was generated for Controller records, whose key stays its own. Delete "
+            "this SlurmCluster"
+        )
+        await asyncio.sleep(30)
+        assert lab.pods() == []
+        assert lab.get("/secrets", name)["data"] == {names.JWT_KEY: key}
+        lab.world.ask("DELETE", f"{CORE}/secrets/{name}", {})
+        await lab.available()
+
+    played(play, before=before)
+
+
 def test_the_jail_is_filled_while_keys_are_made() -> None:
     async def play(lab: Lab) -> None:
         await lab.available()
@@ -98,7 +180,23 @@ async def test_other_clusters_are_reconciled_while_keys_of_ssh_are_made(
 
     monkeypatch.setattr(ssh_host_keys, "generate", generate)
     objects = SimpleNamespace(create_secret=create_secret)
-    context = SimpleNamespace(caches=SimpleNamespace(secrets={}), objects=objects, secrets=None)
+
+    def nothing(*_: Any) -> Any:
+        return SimpleNamespace(contents={})
+
+    def states(*_: Any) -> Any:
+        return SimpleNamespace(of=nothing)
+
+    def never(_: Any) -> bool:
+        return False
+
+    context = SimpleNamespace(
+        caches=SimpleNamespace(secrets={}),
+        objects=objects,
+        secrets=None,
+        clusters=SimpleNamespace(served=never),
+        states=states,
+    )
     secrets = ClusterSecrets(cast("NebiusContext", context))
     cluster = SlurmCluster(metadata=ObjectMeta(name="slurm", namespace=SPACE))
     making = asyncio.create_task(secrets.apply(cluster, cast("Events", None)))

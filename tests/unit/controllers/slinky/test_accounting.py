@@ -55,8 +55,9 @@ class Lab:
         found = self.world.find("/secrets", "records-accounting")
         return base64.b64decode(found["data"]["slurmdbd.conf"]).decode() if found else None
 
-    def secret(self, name: str, **data: str) -> None:
-        encoded = {k: base64.b64encode(v.encode()).decode() for k, v in data.items()}
+    def secret(self, name: str, **data: str | bytes) -> None:
+        raw = {k: v if isinstance(v, bytes) else v.encode() for k, v in data.items()}
+        encoded = {k: base64.b64encode(v).decode() for k, v in raw.items()}
         body = {"kind": "Secret", "metadata": {"name": name, "namespace": SPACE}, "data": encoded}
         if self.world.find("/secrets", name) is None:
             self.world.ask("POST", f"{CORE}/secrets", body)
@@ -64,7 +65,12 @@ class Lab:
             self.world.ask("PATCH", f"{CORE}/secrets/{name}", {"data": encoded})
 
     def keys(self) -> None:
-        self.secret("keys", **{"slurm.key": "slurm", "jwt.key": JWT.decode()})
+        """The Secret that Accountings name, with the slurm.key that the Controller has."""
+        own = self.world.find("/secrets", "slurm-auth-slurm")
+        key = base64.b64decode(own["data"]["slurm.key"]) if own else b"slurm"
+        if own is None:
+            self.secret("slurm-auth-slurm", **{"slurm.key": key})
+        self.secret("keys", **{"slurm.key": key, "jwt.key": JWT})
 
     def accounting(self, name: str = "records", **spec: Any) -> None:
         whole: Json = {"external": False, **KEYS, "storageConfig": STORAGE, **spec}

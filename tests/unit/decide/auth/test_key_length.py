@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
-from penstock.decide.auth.key_length import munge_key_problem, slurm_key_problem
+from penstock.decide.auth.key_length import (
+    empty_key_problem,
+    munge_key_problem,
+    slurm_key_problem,
+)
 
 REF = SecretKeySelector(name="site", key="site.key")
 
@@ -31,3 +35,11 @@ def test_slurm_takes_keys_of_16_bytes() -> None:
     found = slurm_key_problem("", REF, 15)
     assert found is not None
     assert "has 15 bytes, and auth/slurm takes 16 or more" in found.message
+
+
+def test_only_an_empty_key_is_none_at_all() -> None:
+    """Without a key ring Slurm takes a single byte."""
+    assert empty_key_problem("", REF, 1) is None
+    found = empty_key_problem("spec.jwtKeyRef: ", REF, 0)
+    assert found is not None
+    assert found.message == "spec.jwtKeyRef: key site.key of Secret site is empty: put a key there"
