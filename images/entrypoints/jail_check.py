@@ -64,6 +64,7 @@ _OUTPUT_VARIABLE = "SBATCH_OUTPUT"
 _FIELD = re.compile(r"\b(NodeName|State|Gres|Partitions)=(\S*)")
 _REASON = re.compile(r"^\s*Reason=(.*)$", re.MULTILINE)
 _IDLE = frozenset({"IDLE", "DRAIN", "DYNAMIC_NORM", "CLOUD"})
+_RESERVED = frozenset({"RESERVED", "MAINTENANCE", "MAINT"})
 RESERVATION = "activecheck.{check}.{node}"
 """Name of the reservation in which a check runs again on a node that it drained. The operator ends
 it: see decide/check/recheck.py."""
@@ -95,11 +96,16 @@ def has_gpus(node: Mapping[str, str]) -> bool:
     return node.get("Gres", "").startswith("gpu") or ",gpu" in node.get("Gres", "")
 
 
-def is_own_drain(node: Mapping[str, str], check: str) -> bool:
-    """Return whether this check has drained a node, which is idle now."""
+def is_own_drain(node: Mapping[str, str], check: str, reservations: str = "") -> bool:
+    """Return whether this check has drained a node, which is idle now.
+
+    The reservation of an earlier run may be there still: the operator ends it after that run.
+    """
     words = rf"\S.* {re.escape(check)}: (job \d+|not confirmed) \[slurm_job\]( \[[^\]]*\])?\s*"
     states = {*node.get("State", "").split("+")}
-    is_idle = {"IDLE", "DRAIN"} <= states <= _IDLE
+    own = f"ReservationName={RESERVATION.format(check=check, node=node['NodeName'])} "
+    allowed = _IDLE | _RESERVED if own in reservations else _IDLE
+    is_idle = {"IDLE", "DRAIN"} <= states <= allowed
     return is_idle and bool(re.fullmatch(words, node.get("Reason", "")))
 
 
@@ -256,7 +262,8 @@ def main() -> int:
         ]
         # Each run takes others where their number is limited.
         fit.sort(key=lambda _: os.urandom(8))
-        own = [node["NodeName"] for node in nodes if is_own_drain(node, name)]
+        there = output_of(["scontrol", "show", "reservation", "-o"])
+        own = [node["NodeName"] for node in nodes if is_own_drain(node, name, there)]
         again = {node: found for node in own if (found := reserve(name, node))}
         left = max(most - len(again), 0) if most else len(fit)
         chosen = sorted([*again, *fit[:left]])

@@ -24,6 +24,9 @@ if name == "sbatch":
     print(100 + count)
 elif sys.argv[1:3] == ["show", "node"]:
     print(open(os.path.join(folder, "nodes")).read())
+elif sys.argv[1:3] == ["show", "reservation"]:
+    path = os.path.join(folder, "reservations")
+    print(open(path).read() if os.path.exists(path) else "No reservations in the system")
 elif sys.argv[1:3] == ["show", "partition"]:
     sys.exit("slurm_load_partitions error: Invalid partition name specified")
 """
@@ -148,6 +151,19 @@ def test_a_node_that_the_check_drained_gets_a_job_in_a_reservation(pod: Pod) -> 
     assert "nodename=worker-0 state=resume" in calls[resumed]
     (submitted,) = pod.calls("sbatch --parsable")
     assert f"--nodelist=worker-0 --reservation={name}" in submitted
+
+
+def test_the_reservation_of_an_earlier_run_is_used_again_and_others_are_not(pod: Pod) -> None:
+    """Seen with Slurm 26.05: the next run began before the operator had ended the reservation."""
+    state = "IDLE+DRAIN+MAINTENANCE+RESERVED+DYNAMIC_NORM"
+    name = f"activecheck.{CHECK}.worker-0"
+    (pod.folder / "reservations").write_text(f"ReservationName={name} StartTime=x\n")
+    nodes = [line(f"worker-{number}", state, reason=MARK) for number in range(2)]
+    assert pod.run(*nodes) == 0
+    (submitted,) = pod.calls("sbatch --parsable")
+    assert f"--nodelist=worker-0 --reservation={name}" in submitted
+    assert not pod.calls("create reservation")
+    assert len(pod.calls("state=resume")) == 1
 
 
 def test_a_node_that_rejects_its_job_fails_the_run_and_no_other_job(pod: Pod) -> None:
