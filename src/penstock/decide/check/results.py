@@ -7,7 +7,9 @@ be handled, whichever job ended first.
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +21,12 @@ from penstock.slurm.job_result import JobEnd, JobResult
 LOST = "UNKNOWN"
 """State of a job of which neither slurmctld nor slurmdbd has a record."""
 _TYPES = (int, str, str, str, str, int, int)
+_LONG = 65_536
+"""Characters from which results are compressed: all annotations of an object have 262,144 bytes,
+which jobs on some 4,000 nodes would fill."""
+_COMPRESSED = "zlib:"
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of a compressed text that somebody else may have written."""
 
 
 class RunStatus(StrEnum):
@@ -116,19 +124,30 @@ def encode(results: Iterable[Result]) -> str:
         ]
         for one in results
     ]
-    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else ""
+    text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else ""
+    if len(text) < _LONG:
+        return text
+    return _COMPRESSED + base64.b64encode(zlib.compress(text.encode())).decode()
 
 
 def decode(text: str) -> tuple[Result, ...]:
     """The results in the text of an annotation; what cannot be read is looked up again."""
     try:
-        rows: Any = json.loads(text or "[]")
-    except (ValueError, RecursionError):
+        rows: Any = json.loads(_plain(text) or "[]")
+    except (ValueError, RecursionError, zlib.error):
         return ()
     if not isinstance(rows, list):
         return ()
     found = (_row(row) for row in cast("list[Any]", rows))
     return tuple(one for one in found if one is not None)
+
+
+def _plain(text: str) -> str:
+    """Raises ValueError and zlib.error for a text that `encode` has not written."""
+    if not text.startswith(_COMPRESSED):
+        return text
+    packed = base64.b64decode(text.removeprefix(_COMPRESSED), validate=True)
+    return zlib.decompressobj().decompress(packed, _MOST_BYTES).decode()
 
 
 def _row(row: Any) -> Result | None:

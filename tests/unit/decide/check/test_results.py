@@ -37,7 +37,18 @@ def test_results_are_read_back_as_they_were_written(results: list[Result]) -> No
     assert list(decode(encode(results))) == results
 
 
-@given(st.text(max_size=40))
+def test_results_of_jobs_on_all_nodes_fit_into_an_annotation() -> None:
+    nodes = [f"a-long-name-of-a-worker-{one}" for one in range(5000)]
+    results = [
+        Result(7_000_000 + at, "COMPLETED", (node,), "None", "check", 1_700_000_000, 1_700_000_900)
+        for at, node in enumerate(nodes)
+    ]
+    text = encode(results)
+    assert len(text) < 131_072
+    assert list(decode(text)) == results
+
+
+@given(st.text(max_size=40).flatmap(lambda text: st.sampled_from([text, f"zlib:{text}"])))
 def test_an_edited_annotation_is_no_result(text: str) -> None:
     for one in decode(text):
         assert isinstance(one, Result)
