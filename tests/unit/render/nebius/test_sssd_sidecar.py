@@ -280,7 +280,7 @@ def test_a_file_without_a_domain_is_not_tried_again(sidecar: Sidecar) -> None:
 def test_it_ends_with_sssd(sidecar: Sidecar) -> None:
     sidecar.conf.write_text(CONF)
     sidecar.start()
-    until(lambda: sidecar.seen() == CONF)
+    until(lambda: sidecar.starts() == 1)
     assert sidecar.stop() == 0
     assert (sidecar.root / "starts").read_text().split() == ["start", "end"]
 
