@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -114,7 +114,7 @@ _KINDS = {
 
 
 @contextmanager
-def api_server(live: Mapping[str, Json]) -> Iterator[str]:
+def api_server(live: Mapping[str, Json]) -> Generator[str]:
     """Address of an API server that has these objects, by path."""
     found: dict[str, Json] = {"/apis": _GROUPS, **live}
     for path, (version, kind, plural, namespaced) in _KINDS.items():
