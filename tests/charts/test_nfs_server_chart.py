@@ -5,12 +5,20 @@ S178, without a class of ReadWriteMany.
 
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.api.kubernetes.meta import Json
 from penstock.local import images
+from penstock.local.charts import CHARTS, helm, objects
+from penstock.local.errors import LocalError
 from support.charts import REGISTRY, leaves, put, rejection, render, schema
 
 # The first test that needs Helm compiles it.
@@ -96,6 +104,94 @@ def test_with_csi_driver_nfs_no_address_is_needed() -> None:
 )
 def test_values_that_cannot_work_are_named(given: Json, words: str) -> None:
     assert words in rejection(given, chart=CHART)
+
+
+_GROUPS: Json = {"kind": "APIGroupList", "apiVersion": "v1", "groups": []}
+_KINDS = {
+    "/api/v1": ("v1", "PersistentVolume", "persistentvolumes", False),
+    "/apis/apps/v1": ("apps/v1", "StatefulSet", "statefulsets", True),
+}
+
+
+@contextmanager
+def api_server(live: Mapping[str, Json]) -> Generator[str]:
+    """Address of an API server that has these objects, by path."""
+    found: dict[str, Json] = {"/apis": _GROUPS, **live}
+    for path, (version, kind, plural, namespaced) in _KINDS.items():
+        one = {"name": plural, "kind": kind, "namespaced": namespaced, "verbs": ["get"]}
+        found[path] = {"kind": "APIResourceList", "groupVersion": version, "resources": [one]}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            missing: Json = {"kind": "Status", "apiVersion": "v1", "code": 404}
+            one = found.get(self.path.partition("?")[0])
+            body = json.dumps(one or {**missing, "reason": "NotFound"}).encode()
+            self.send_response(200 if one else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            del code, size
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def upgraded(live: Mapping[str, Json], folder: Path, **given: Any) -> list[Any]:
+    """The objects where these live in the cluster."""
+    values = json.dumps({"global": {"imageRegistry": REGISTRY}, **NEEDED, **given})
+    with api_server(live) as address:
+        text = helm(
+            *("template", "jail-nfs", str(CHARTS / CHART), "--namespace", "ml", "--values", "-"),
+            *("--dry-run=server", "--kube-apiserver", address),
+            stdin=values,
+            environment={"HOME": str(folder)},
+        )
+    return objects(text)
+
+
+def volume(phase: str) -> Mapping[str, Json]:
+    one: Json = {"apiVersion": "v1", "kind": "PersistentVolume", "status": {"phase": phase}}
+    return {"/api/v1/persistentvolumes/ml-jail-nfs": one}
+
+
+def test_the_volume_of_a_deleted_pvc_is_named_with_its_cure(tmp_path: Path) -> None:
+    """It outlives its namespace, and a new PVC would wait for it for ever."""
+    assert upgraded({}, tmp_path) == upgraded(volume("Bound"), tmp_path)
+    with pytest.raises(LocalError, match="run `kubectl delete pv ml-jail-nfs`, which deletes no"):
+        upgraded(volume("Released"), tmp_path)
+
+
+def test_a_changed_size_is_rejected_before_anything_changes(tmp_path: Path) -> None:
+    template: Json = {
+        "metadata": {"name": "data"},
+        "spec": {"resources": {"requests": {"storage": "100Gi"}}},
+    }
+    one: Json = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "spec": {"volumeClaimTemplates": [template]},
+    }
+    live: dict[str, Json] = {"/apis/apps/v1/namespaces/ml/statefulsets/jail-nfs": one}
+    assert upgraded(live, tmp_path) == upgraded({}, tmp_path)
+    # The API server changes the unit to the largest one.
+    assert upgraded(live, tmp_path, storage={"size": "102400Mi"})
+    with pytest.raises(LocalError, match=r"storage\.size: it is 100Gi and cannot change") as found:
+        upgraded(live, tmp_path, storage={"size": "200Gi"})
+    assert "enlarge PVC data-jail-nfs-0 itself" in str(found.value)
+
+
+def test_another_port_is_an_option_of_the_mount_also_alone() -> None:
+    given: Json = {"service": {**NEEDED["service"], "port": 12049}, "volume": {"mountOptions": []}}
+    assert chart(given)["PersistentVolume ml-jail-nfs"]["spec"]["mountOptions"] == ["port=12049"]
 
 
 OTHER: dict[str, Any] = {

@@ -24,6 +24,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* A quantity in bytes: the API server writes 1024Mi as 1Gi. */}}
+{{- define "nfs-server.bytes" -}}
+{{- $unit := regexFind "[A-Za-z]+$" . -}}
+{{- $units := dict "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 -}}
+{{- mulf (trimSuffix $unit . | float64) (get $units $unit | default 1) -}}
+{{- end -}}
+
 {{/* ganesha.conf: NFS 4 alone, which needs one port and no rpcbind. Without NLM the grace after a start
      ends as soon as all former clients are back. Handles of files do not depend on the disk's device
      number (fsid_type), which changes with the Kubernetes node. */}}

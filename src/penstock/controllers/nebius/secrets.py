@@ -7,11 +7,13 @@ their keys, and a new pod with another one would be locked out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import Secret
 from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.nebius.context import NebiusContext
@@ -27,8 +29,8 @@ _ADVICE = "Delete this SlurmCluster, and create it with another name"
 
 @dataclass(slots=True)
 class _State:
-    contents: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    """By name of a Secret its last content by which daemons work."""
+    former: dict[str, Secret] = field(default_factory=dict[str, Secret])
+    """By name the last version of a Secret by whose content daemons work."""
 
 
 class ClusterSecrets:
@@ -68,28 +70,37 @@ class ClusterSecrets:
 
     async def apply(self, cluster: SlurmCluster, events: Events) -> None:
         """Create absent ones. Raises KubeError."""
-        contents = self._states.of(cluster).contents
+        known = self._states.of(cluster).former
         works = self._clusters.served(cluster)
         if works:
-            self._remember(cluster, contents)
+            self._remember(cluster, known)
         for name, manifest in self._absent(cluster):
             if manifest is None:
                 continue
             # Keys of ssh take a second of CPU, and the event loop is that of all clusters.
             made = await asyncio.to_thread(manifest)
-            if works and name in contents:
-                former = {**made, "data": dict(contents[name])}
+            if works and name in known:
+                former = _restored(cluster, known[name], made)
                 await self._objects.restore_secret(cluster, events, former)
             else:
                 await self._objects.create_secret(cluster, events, made)
 
-    def _remember(self, cluster: SlurmCluster, contents: dict[str, Mapping[str, str]]) -> None:
-        space, wrong = cluster.metadata.namespace, self.unusable(cluster)
+    def _remember(self, cluster: SlurmCluster, known: dict[str, Secret]) -> None:
+        space = cluster.metadata.namespace
         for name, _ in self._wanted(cluster):
             secret = self._caches.secrets.get(f"{space}/{name}")
-            is_wrong = wrong is not None and name == names.auth_key(cluster).name
-            if secret is not None and secret.data and not is_wrong:
-                contents[name] = secret.data
+            if secret is not None and secret.data and self._is_usable(cluster, secret):
+                known[name] = secret
+
+    def _is_usable(self, cluster: SlurmCluster, secret: Secret) -> bool:
+        """Whether a daemon can start with the content of a Secret that is not empty."""
+        meta, values = secret.metadata, (secret.data or {}).values()
+        if meta.name == names.auth_key(cluster).name:
+            return self.unusable(cluster) is None
+        if meta.name == names.jwt_secret(cluster.metadata.name):
+            ref = SecretKeySelector(name=meta.name, key=names.JWT_KEY)
+            return bool(self._secrets.value(meta.namespace, ref))
+        return all(values)
 
     def _absent(self, cluster: SlurmCluster) -> list[tuple[str, Callable[[], Json] | None]]:
         space, cache = cluster.metadata.namespace, self._caches.secrets
@@ -109,3 +120,15 @@ class ClusterSecrets:
             names.sshd_keys_secret(cluster),
             None if given else lambda: render.ssh_host_keys(cluster, ssh_host_keys.generate()),
         )
+
+
+def _restored(cluster: SlurmCluster, former: Secret, made: Json) -> Json:
+    """A Secret as it was. That of a user or of another program does not become the cluster's.
+
+    Else it would be deleted with the cluster, and a program such as one for external Secrets would
+    find another owner.
+    """
+    of, meta = cluster.metadata, former.metadata
+    is_own = any(one.uid == of.uid for one in meta.owner_references)
+    metadata: Json = made["metadata"] if is_own else {"name": meta.name, "namespace": of.namespace}
+    return {**made, "metadata": metadata, "data": dict(former.data or {})}

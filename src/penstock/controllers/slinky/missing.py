@@ -90,19 +90,39 @@ def _wrong_key(
     A key that was emptied after the first start is rejected by the rotation, which keeps the former
     one.
     """
-    space = controller.metadata.namespace
-    secret = clusters.caches.secrets.get(f"{space}/{ref.name}")
-    if secret is None or controller.spec.external:
+    if controller.spec.external:
         return None
-    if is_generated and not clusters.served(controller):
-        advice = f"Name a Secret of your own in spec.{path}, or choose another name"
-        if found := foreign_key(secret.metadata, CONTROLLER, controller.metadata, advice):
-            return found
+    if is_generated and (found := _foreign(clusters, controller, path, ref)):
+        return found
+    space = controller.metadata.namespace
     if path == "mungeKeyRef" or (path == "slurmKeyRef" and clusters.ring(controller)):
         return None
     value = clusters.secrets.value(space, ref)
     where = "" if is_generated else f"spec.{path}: "
     return empty_key_problem(where, ref, len(value)) if value is not None else None
+
+
+def foreign_keys(clusters: SlinkyClusters, controller: Controller) -> list[str]:
+    """Names of Secrets for generated keys that are another cluster's: no daemon begins with one."""
+    spec, wanted = controller.spec, list[tuple[str, SecretKeySelector]]()
+    if spec.external:
+        return []
+    if spec.munge_key_ref is None and spec.slurm_key_ref is None:
+        wanted.append(("slurmKeyRef", names.slurm_key_ref(controller)))
+    if spec.effective_jwt_key_ref is None:
+        wanted.append(("jwtKeyRef", names.jwt_key_ref(controller)))
+    return [ref.name for path, ref in wanted if _foreign(clusters, controller, path, ref)]
+
+
+def _foreign(
+    clusters: SlinkyClusters, controller: Controller, path: str, ref: SecretKeySelector
+) -> Finding | None:
+    """That a generated key is another cluster's, before slurmctld has worked with it."""
+    secret = clusters.caches.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
+    if secret is None or clusters.served(controller):
+        return None
+    advice = f"Name a Secret of your own in spec.{path}, or choose another name"
+    return foreign_key(secret.metadata, CONTROLLER, controller.metadata, advice)
 
 
 def _other_auth_type(cluster: ClusterInputs) -> Finding | None:

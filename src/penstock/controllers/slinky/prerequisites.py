@@ -10,6 +10,7 @@ from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.observed.members import ClusterMember
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
+from penstock.controllers.slinky.missing import foreign_keys
 from penstock.render.slinky.inputs import ClusterInputs
 
 
@@ -41,13 +42,14 @@ def require_cluster(clusters: SlinkyClusters, member: ClusterMember) -> ClusterI
             f"Controller {name} is invalid ({wrong[0]}); reconciliation is paused until it is "
             "fixed",
         )
-    cluster = clusters.cluster(controller)
+    cluster, missing = clusters.cluster(controller), foreign_keys(clusters, controller)
     if not (cluster.slurm_key_hash and cluster.jwt_key_hash):
-        missing = [
+        missing += [
             ref.name
             for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller))
             if not clusters.secrets.hash(cluster.namespace, ref)
         ]
+    if missing:
         return Finding(
             None,
             ObjectReason.SECRET_NOT_FOUND,

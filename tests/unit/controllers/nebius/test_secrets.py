@@ -116,6 +116,43 @@ def test_a_key_that_its_user_changed_and_deleted_is_there_as_it_was_last() -> No
     played(play)
 
 
+def test_a_key_that_no_daemon_can_read_is_not_what_is_restored() -> None:
+    """Who emptied a key and deletes its Secret wants one that works."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        before = data(lab)["slurm-rest-jwt-key"]
+        lab.world.objects.forgives.add("slurm-rest-jwt-key")
+        path = f"{CORE}/secrets/slurm-rest-jwt-key"
+        lab.world.ask("PATCH", path, {"data": {names.JWT_KEY: "", "other": "a2V5"}})
+        await asyncio.sleep(5)
+        lab.world.ask("DELETE", path, {})
+        await lab.until(lambda: lab.find("/secrets", "slurm-rest-jwt-key") is not None)
+        assert data(lab)["slurm-rest-jwt-key"] == before
+        await lab.available()
+
+    played(play)
+
+
+def test_a_secret_of_the_user_is_not_the_clusters_once_it_is_restored() -> None:
+    """The garbage collector would delete it with the cluster, and its own program not take it."""
+    key = base64.b64encode(b"0" * 64).decode()
+
+    def before(lab: Lab) -> None:
+        lab.make(f"{CORE}/secrets", "Secret", "slurm-munge", data={names.MUNGE_KEY: key})
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.ask("DELETE", f"{CORE}/secrets/slurm-munge", {})
+        await lab.until(lambda: lab.find("/secrets", "slurm-munge") is not None)
+        found = lab.get("/secrets", "slurm-munge")
+        assert found["data"] == {names.MUNGE_KEY: key}
+        assert not found["metadata"].keys() & {"labels", "ownerReferences"}
+        await lab.available()
+
+    played(play, before=before)
+
+
 OTHER = {
     "apiVersion": "slinky.slurm.net/v1beta1",
     "kind": "Controller",
@@ -182,7 +219,7 @@ async def test_other_clusters_are_reconciled_while_keys_of_ssh_are_made(
     objects = SimpleNamespace(create_secret=create_secret)
 
     def nothing(*_: Any) -> Any:
-        return SimpleNamespace(contents={})
+        return SimpleNamespace(former={})
 
     def states(*_: Any) -> Any:
         return SimpleNamespace(of=nothing)

@@ -6,10 +6,11 @@ import base64
 from typing import Any
 
 import msgspec
+import pytest
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import ConfigMap, Secret
-from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.kubernetes.meta import Condition, ObjectMeta, OwnerReference
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.observed.references import controllers_using_config_map
@@ -54,6 +55,34 @@ def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:
     assert isinstance(told, Finding)
     assert (told.ok, told.reason) == (None, "ControllerInvalid")
     assert "spec.slurmctld.env" in told.message
+
+
+@pytest.mark.parametrize("key", ["slurm", "jwt"])
+def test_a_member_does_not_begin_with_the_key_of_a_deleted_controller(key: str) -> None:
+    """Kubernetes deletes its Secret soon, and slurmctld gets another one."""
+    found, controller, restapi = clusters({})
+    former = OwnerReference(
+        api_version="slinky.slurm.net/v1beta1",
+        kind="Controller",
+        name="slurm",
+        uid="former",
+        controller=True,
+    )
+    (secret,) = (one for one in found.caches.secrets if one.metadata.name == f"slurm-auth-{key}")
+    meta = msgspec.structs.replace(
+        secret.metadata, resource_version="2", owner_references=(former,)
+    )
+    put(found.caches.secrets, msgspec.structs.replace(secret, metadata=meta))
+    told = require_cluster(found, restapi)
+    assert isinstance(told, Finding)
+    assert (told.ok, told.message) == (None, f"Waiting for the keys in Secret slurm-auth-{key}")
+    status = msgspec.structs.replace(
+        controller.status, conditions=(Condition(type="ConfigApplied", status="True"),)
+    )
+    meta = msgspec.structs.replace(controller.metadata, resource_version="2")
+    worked = msgspec.structs.replace(controller, metadata=meta, status=status)
+    put(found.caches.controllers, worked)
+    assert isinstance(require_cluster(found, restapi), ClusterInputs)
 
 
 def test_the_file_of_outside_keys_is_missed_until_it_has_its_key() -> None:
