@@ -105,7 +105,8 @@ def is_own_drain(node: Mapping[str, str], check: str, reservations: str = "") ->
     states = {*node.get("State", "").split("+")}
     own = f"ReservationName={RESERVATION.format(check=check, node=node['NodeName'])} "
     allowed = _IDLE | _RESERVED if own in reservations else _IDLE
-    is_idle = {"IDLE", "DRAIN"} <= states <= allowed
+    # In the name of a reservation the node follows the last dot.
+    is_idle = {"IDLE", "DRAIN"} <= states <= allowed and "." not in node["NodeName"]
     return is_idle and bool(re.fullmatch(words, node.get("Reason", "")))
 
 
@@ -118,7 +119,8 @@ def reserve(check: str, node: str) -> str:
     users = ",".join(["root", *user_names()])
     words = ["starttime=now", "duration=infinite", f"nodes={node}", f"users={users}"]
     try:
-        if name not in output_of(["scontrol", "show", "reservation", "-o"]):
+        # With the space: the name of worker-1 begins that of worker-10.
+        if f"ReservationName={name} " not in output_of(["scontrol", "show", "reservation", "-o"]):
             command = ["scontrol", "create", "reservation", f"reservationname={name}", *words]
             output_of([*command, "flags=maint,ignore_jobs"])
         output_of(["scontrol", "update", f"nodename={node}", "state=resume"])

@@ -166,6 +166,24 @@ def test_the_reservation_of_an_earlier_run_is_used_again_and_others_are_not(pod:
     assert len(pod.calls("state=resume")) == 1
 
 
+def test_a_reservation_of_a_node_with_a_longer_name_is_not_that_of_the_node(pod: Pod) -> None:
+    """Without its own reservation the resumed node would run the next job of any user."""
+    (pod.folder / "reservations").write_text(
+        f"ReservationName=activecheck.{CHECK}.worker-10 StartTime=x\n"
+    )
+    assert pod.run(line("worker-1", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0
+    calls = pod.calls("")
+    made = next(at for at, one in enumerate(calls) if "create reservation" in one)
+    assert made < next(at for at, one in enumerate(calls) if "state=resume" in one)
+    assert f"reservationname=activecheck.{CHECK}.worker-1 " in calls[made]
+
+
+def test_a_node_whose_name_has_a_dot_is_not_resumed(pod: Pod) -> None:
+    """The operator could not tell the node from the check in the name of the reservation."""
+    assert pod.run(line("rack.worker-1", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0
+    assert not pod.calls("state=resume")
+
+
 def test_a_node_that_rejects_its_job_fails_the_run_and_no_other_job(pod: Pod) -> None:
     assert pod.run(line("worker-0"), line("worker-9")) == 1
     assert pod.report.startswith("slurm-job-id=101\n")
