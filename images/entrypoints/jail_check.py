@@ -3,12 +3,13 @@
 Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_MAX_NUMBER_OF_JOBS, and
 the variables of sbatch. The report is the termination message of the container, in lines:
 
-    slurm-job-id=5,7-9            the jobs
+    slurm-job-id=5,7-9            the jobs; a long list is compressed
     slurm-skipped-reason=WORDS    why there is none
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import pwd
@@ -16,6 +17,7 @@ import re
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -31,6 +33,10 @@ USER = "soperatorchecks"
 OUTPUTS = "opt/soperator-outputs/local/slurm_jobs"
 OUTPUT = "%N.%x.%j.out"
 PAUSE_SECONDS = 0.3
+LONGEST_LIST = 3600
+LONGEST_FAILURE = 300
+"""Characters: the kubelet keeps the last 4096 bytes of a termination message."""
+COMPRESSED = "zlib:"
 UNFIT = frozenset(
     {
         "DOWN",
@@ -149,6 +155,21 @@ def ranges(ids: Iterable[int]) -> str:
     return ",".join("-".join(map(str, part)) for part in parts)
 
 
+def listed(ids: Iterable[int]) -> str:
+    """Return ids as the report has them: as ranges, or compressed where these are long.
+
+    Jobs of others come between those of a long run. The text that is compressed has the distance of
+    each id from the one before.
+    """
+    text = ranges(ids)
+    if len(text) <= LONGEST_LIST:
+        return text
+    found = sorted(set(ids))
+    steps = [one - before for before, one in zip([0, *found], found, strict=False)]
+    packed = zlib.compress(",".join(map(str, steps)).encode(), 9)
+    return COMPRESSED + base64.b85encode(packed).decode()
+
+
 def report(*lines: str) -> None:
     """Write the termination message: at any time it has all jobs up to then."""
     REPORT.write_text("".join(f"{one}\n" for one in lines))
@@ -213,10 +234,24 @@ def submit(command: Sequence[str], targets: Sequence[Sequence[str]]) -> tuple[li
             failure = str(error)
             say(failure)
             continue
-        if found:
-            ids.append(int(found[1]))
-            report(f"slurm-job-id={ranges(ids)}", failure)
+        if not found:
+            continue
+        text = listed([*ids, int(found[1])])
+        if len(text) > LONGEST_LIST:
+            # The operator would have no result of it, nor of any job after it.
+            cancel(found[1])
+            failure = f"{len(ids)} of {len(targets)} jobs fill the report: the next run has others"
+            report(f"slurm-job-id={listed(ids)}", failure)
+            break
+        ids.append(int(found[1]))
+        report(f"slurm-job-id={text}", failure[-LONGEST_FAILURE:])
     return ids, failure
+
+
+def cancel(job: str) -> None:
+    """Cancel one job."""
+    with contextlib.suppress(OSError):
+        output_of(["scancel", job])
 
 
 def cancel_older(name: str) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
+
+from penstock.api.kubernetes.kinds import Pod as KubePod
+from penstock.decide.check.submission import reported
 
 CHECK = "gpu-checks"
 MARK = f"[node_problem] {CHECK}: job 5 [slurm_job] [root@2026-11-26T12:00:00]"
@@ -199,3 +205,30 @@ def test_no_node_is_a_reason_to_skip(pod: Pod) -> None:
 def test_thousands_of_ids_fit_into_a_termination_message(jail_check: ModuleType) -> None:
     assert jail_check.ranges([5, 7, 8, 9, 12]) == "5,7-9,12"
     assert len(jail_check.ranges(range(10_000))) < 4096
+
+
+def scattered(count: int) -> list[int]:
+    """Ids of jobs between which others submit some."""
+    chance = random.Random(1)
+    return [*accumulate(chance.randint(2, 4) for _ in range(count))]
+
+
+def test_ids_of_jobs_among_those_of_others_fit_too(jail_check: ModuleType) -> None:
+    """The kubelet keeps the last 4096 bytes, which would begin within a list of ids."""
+    ids = [1_000_000 + one for one in scattered(5000)]
+    text = jail_check.listed(ids)
+    assert len(text) <= jail_check.LONGEST_LIST
+    ended = {"terminated": {"exitCode": 0, "message": f"slurm-job-id={text}\n\n"}}
+    status = {"containerStatuses": [{"name": "check", "state": ended}]}
+    found = reported([msgspec.convert({"metadata": {}, "status": status}, KubePod)], "check")
+    assert list(found.ids) == ids
+
+
+def test_a_job_that_has_no_room_in_the_report_is_cancelled(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod.module, "LONGEST_LIST", len("101"))
+    monkeypatch.setattr(pod.module, "ranges", lambda ids: ",".join(map(str, ids)))
+    assert pod.run(*(line(f"worker-{number}") for number in range(3))) == 1
+    assert pod.report.startswith("slurm-job-id=101\n1 of 3 jobs")
+    assert pod.calls("scancel")[-1] == "scancel 102"
