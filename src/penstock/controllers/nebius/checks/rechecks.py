@@ -44,6 +44,6 @@ class Rechecks:
             self._events.warning(check, Event.CHECK_DRAINED, words, "Drain")
         with contextlib.suppress(NotFoundError):
             await client.delete_reservation(one.recheck.name)
-        if not one.drain:
+        if one.in_service:
             words = f"Slurm node {node} is in service again: the check completed on it"
             self._events.normal(check, Event.CHECK_UNDRAINED, words, "Undrain")
