@@ -18,13 +18,15 @@ FINALIZER = f"{GROUP}/activecheck-finalizer"
 GPU, NET = "gpu-checks", "net-checks"
 FIRST = f"{GPU}-initial-run"
 DRAINS = {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}}
-EACH = {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"}
+EACH: Json = {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"}
 
 
-def declare(lab: Lab, name: str = GPU, type_: str = "slurmJob", **spec: Any) -> None:
+def declare(
+    lab: Lab, name: str = GPU, type_: str = "slurmJob", *, called: str = "", **spec: Any
+) -> None:
     """`kubectl create` of a check."""
     given: Json = {
-        "name": name,
+        "name": called or name,
         "slurmClusterRefName": CLUSTER,
         "checkType": type_,
         "schedule": "0 0 1 1 *",
@@ -299,6 +301,26 @@ def test_objects_that_somebody_deletes_come_back_and_the_first_run_does_not():
         await lab.until(lambda: lab.find(role, f"{CLUSTER}-activecheck-role"))
         await lab.settled(20)
         assert lab.find(JOBS, FIRST) is None
+
+    played(play)
+
+
+def test_two_checks_of_one_name_do_not_overwrite_each_others_script():
+    """Admission may not be installed."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        declare(lab, suspend=True, runAfterCreation=False)
+        await lab.until(lambda: lab.find(CRON_JOBS, GPU))
+        script = {**EACH, "sbatchScript": "#!/bin/bash\nfalse\n"}
+        twin: Json = {"runAfterCreation": False, "slurmJobSpec": script}
+        declare(lab, "twin", called=GPU, **twin)
+        await lab.until(lambda: condition(lab, "Ready", "twin").get("status") == "False")
+        assert GPU in condition(lab, "Ready", "twin")["message"]
+        await lab.settled(10)
+        assert await lab.settled() == []
+        found = lab.get("/configmaps", f"sbatch-script-{GPU}")
+        assert found["data"]["sbatch.sh"] == EACH["sbatchScript"]
 
     played(play)
 

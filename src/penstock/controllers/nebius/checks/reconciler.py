@@ -95,6 +95,9 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
             words = f"SlurmCluster {obj.spec.slurm_cluster_ref_name} does not exist"
             fix = "Create it in this namespace, or correct spec.slurmClusterRefName"
             return [Finding(None, ObjectReason.SLURM_CLUSTER_NOT_FOUND, f"{words}. {fix}")]
+        if elder := self._elder(obj):
+            words = f"spec.name: {obj.spec.name!r} is that of ActiveCheck {elder} too"
+            return [Finding(False, ObjectReason.INVALID, f"{words}. Choose another name")]
         if ACTIVE_CHECK_FINALIZER not in obj.metadata.finalizers:
             await self._set_finalizers(obj, (*obj.metadata.finalizers, ACTIVE_CHECK_FINALIZER))
         state.collected = await self._results.collect(obj, cluster)
@@ -183,6 +186,21 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         found = self._caches.clusters.get(f"{obj.metadata.namespace}/{name}")
         return None if found is None or found.metadata.deleting else found
 
+    def _elder(self, obj: ActiveCheck) -> str:
+        """An older check whose first Job and script have the same names; empty without one.
+
+        Admission rejects such a check, where it is installed. Each would overwrite the script of
+        the other one, for ever.
+        """
+        meta = obj.metadata
+        key = f"{meta.namespace}/{obj.spec.slurm_cluster_ref_name}"
+        older = [
+            one.metadata
+            for one in self._caches.checks_of.get(key)
+            if one.spec.name == obj.spec.name and _age(one.metadata) < _age(meta)
+        ]
+        return min(older, key=_age).name if older else ""
+
     def _cron_job(self, obj: ActiveCheck) -> CronJob | None:
         found = self._caches.cron_jobs.get(obj.metadata.key)
         return None if found is None or found.metadata.deleting else found
@@ -220,6 +238,10 @@ def _is_of_checks(meta: ObjectMeta) -> bool:
     """Whether an object is one of a SlurmCluster's checks, and not somebody else's of that name."""
     owner = meta.controller
     return owner is not None and owner.is_kind(SLURM_CLUSTERS.group, SLURM_CLUSTERS.kind)
+
+
+def _age(meta: ObjectMeta) -> tuple[str, str]:
+    return meta.creation_timestamp or "", meta.name
 
 
 def _fields(one: Condition) -> tuple[str, str, str, str, int, str]:
