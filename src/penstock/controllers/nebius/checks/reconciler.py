@@ -46,6 +46,9 @@ from penstock.render.nebius.check import account, cron_job
 RETRY_S = 15.0
 """Seconds until jobs are looked up again of which no signal may report the end."""
 
+NEXT_S = 1.0
+"""Seconds until the next ones of many jobs are asked for."""
+
 
 @dataclass(slots=True)
 class _State:
@@ -156,6 +159,8 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
     def requeue_after(self, obj: ActiveCheck) -> float | None:
         """Soon while a job has no result, since another poll may be needed to see its end."""
         found = self._states.of(obj).collected
+        if found.has_more:
+            return NEXT_S
         return RETRY_S if found.waits or found.unknown else None
 
     def status(self, obj: ActiveCheck) -> Status:
