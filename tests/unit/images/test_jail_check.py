@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -213,6 +214,10 @@ def scattered(count: int) -> list[int]:
     return [*accumulate(chance.randint(2, 4) for _ in range(count))]
 
 
+def separate(ids: Iterable[int]) -> str:
+    return ",".join(map(str, ids))
+
+
 def test_ids_of_jobs_among_those_of_others_fit_too(jail_check: ModuleType) -> None:
     """The kubelet keeps the last 4096 bytes, which would begin within a list of ids."""
     ids = [1_000_000 + one for one in scattered(5000)]
@@ -228,7 +233,7 @@ def test_a_job_that_has_no_room_in_the_report_is_cancelled(
     pod: Pod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pod.module, "LONGEST_LIST", len("101"))
-    monkeypatch.setattr(pod.module, "ranges", lambda ids: ",".join(map(str, ids)))
+    monkeypatch.setattr(pod.module, "ranges", separate)
     assert pod.run(*(line(f"worker-{number}") for number in range(3))) == 1
     assert pod.report.startswith("slurm-job-id=101\n1 of 3 jobs")
     assert pod.calls("scancel")[-1] == "scancel 102"

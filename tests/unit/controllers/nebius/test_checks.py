@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from penstock.api.kubernetes.meta import Json
-from penstock.controllers.nebius.checks.results import MOST_ASKED
+from penstock.controllers.nebius.checks.results import FOR_SLURM_S, MOST_ASKED
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.decide.check.results import decode
 from penstock.simulation.event_loop import simulate
+from penstock.simulation.faults import Fault
 from unit.controllers.nebius.lab import CLUSTER, CURRENT, JOBS, SPACE, Lab, operated, played
 
 GROUP = "slurm.nebius.ai"
@@ -24,6 +25,11 @@ DRAINS = {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}}
 EACH: Json = {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"}
 
 
+OF_KUBERNETES = {
+    "checkType": "k8sJob",
+    "k8sJobSpec": {"jobContainer": {"image": "check", "command": ["true"]}},
+}
+ALONE = {"slurmJobSpec": {**EACH, "eachWorkerJobs": False}}
 RESULTS = "check.penstock.dev/results"
 
 
@@ -477,5 +483,76 @@ def test_a_drained_node_comes_back_only_if_a_job_in_its_reservation_completes(en
         assert reasons(lab) == wanted
         await lab.settled(60)
         assert await lab.settled() == []
+
+    played(play)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_deleted_check_leaves_no_reservation_and_its_node_stays_drained(runs: bool):
+    """Whether its job in the reservation has ended or not."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        _, bad = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        (node,) = bad.nodes
+        reserve(lab, node)
+        ctld = lab.world.slurm.ctld
+        if not runs:
+            ctld.jobs.clear()
+            ctld.touch()
+        lab.world.ask("DELETE", f"{CHECKS}/{GPU}", {})
+        await lab.until(lambda: not check(lab))
+        assert not ctld.reservations
+        assert [*reasons(lab)] == [node]
+        assert f" {GPU}: " in reasons(lab)[node]
+
+    played(play)
+
+
+@pytest.mark.parametrize(
+    "change", [{"slurmJobSpec": {**EACH, "eachWorkerJobs": False}}, OF_KUBERNETES]
+)
+def test_a_reservation_ends_although_the_check_changed_and_its_jobs_are_gone(change: Json):
+    async def run() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        async with operated(lab):
+            await lab.available()
+            jobs = submit(lab)
+            declare(lab)
+            await lab.until(lambda: run_status(lab) == "InProgress")
+            for one in jobs:
+                finish(lab, one)
+            await lab.until(lambda: run_status(lab) == "Complete")
+        ctld = lab.world.slurm.ctld
+        (node,) = jobs[0].nodes
+        reserve(lab, node)
+        lab.world.ask("DELETE", f"/apis/batch/v1/namespaces/{SPACE}/jobs/{FIRST}", {})
+        lab.world.ask("PATCH", f"{CHECKS}/{GPU}", {"spec": change})
+        async with operated(lab):
+            await lab.until(lambda: not ctld.reservations)
+            assert [*reasons(lab)] == [node]
+            await lab.settled(60)
+            before = len(calls(lab, "reservations", "/job/"))
+            await lab.settled(30)
+            assert len(calls(lab, "reservations", "/job/")) == before
+
+    simulate(run())
+
+
+def test_the_deletion_of_a_check_does_not_wait_for_ever_for_slurm():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        jobs = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        reserve(lab, *jobs[0].nodes)
+        lab.world.slurm_fault(Fault.REFUSE, SPACE)
+        lab.world.ask("DELETE", f"{CHECKS}/{GPU}", {})
+        await lab.settled(60)
+        assert check(lab)
+        await lab.until(lambda: not check(lab), 3 * FOR_SLURM_S)
 
     played(play)

@@ -45,7 +45,6 @@ from penstock.render.nebius.check import account, cron_job
 
 RETRY_S = 15.0
 """Seconds until jobs are looked up again of which no signal may report the end."""
-
 NEXT_S = 1.0
 """Seconds until the next ones of many jobs are asked for."""
 
@@ -85,8 +84,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         """Reconcile one ActiveCheck; a deleted one goes once its CronJob is deleted."""
         obj = self._cache.get(key)
         if obj is not None and obj.metadata.deleting:
-            await self._finalize(obj)
-            return Result()
+            return Result(requeue_after=await self._finalize(obj))
         return await super().reconcile(key)
 
     async def reconcile_object(self, obj: ActiveCheck) -> list[Finding]:
@@ -210,11 +208,14 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         found = self._caches.cron_jobs.get(obj.metadata.key)
         return None if found is None or found.metadata.deleting else found
 
-    async def _finalize(self, obj: ActiveCheck) -> None:
-        """Delete the CronJob and with it its Jobs, and the inline script."""
+    async def _finalize(self, obj: ActiveCheck) -> float | None:
+        """Delete the CronJob and with it its Jobs, and the inline script; end its reservations.
+
+        Nobody else would end these. Returns the seconds until it is tried again.
+        """
         meta = obj.metadata
         if ACTIVE_CHECK_FINALIZER not in meta.finalizers:
-            return
+            return None
         for cache, resource, name in (
             (self._caches.cron_jobs, CRON_JOBS, meta.name),
             (self._caches.config_maps, CONFIG_MAPS, names.sbatch_script(obj.spec.name)),
@@ -224,8 +225,14 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
                 continue
             with contextlib.suppress(NotFoundError):
                 await self.client.delete(resource, meta.namespace, name, uid=live.metadata.uid)
+        cluster = self._cluster(obj)
+        most = await self._results.release(obj, cluster) if cluster is not None else 0.0
+        began = times.parse(meta.deletion_timestamp) or 0.0
+        if most and self.client.clock.time() < began + most:
+            return RETRY_S
         left = [one for one in meta.finalizers if one != ACTIVE_CHECK_FINALIZER]
         await self._set_finalizers(obj, left)
+        return None
 
     async def _set_finalizers(self, obj: ActiveCheck, finalizers: Iterable[str]) -> None:
         meta = obj.metadata

@@ -35,6 +35,9 @@ FORGOTTEN = "slurmctld has forgotten the job, and the cluster has no accounting"
 NO_RECORD = "neither slurmctld nor slurmdbd has a record of the job"
 MOST_ASKED = 100
 """Jobs that one reconcile asks for: their results are recorded before it goes on with others."""
+FOR_SLURM_S, FOR_JOBS_S = 300.0, 3600.0
+"""How long the deletion of a check waits for a Slurm that does not answer, and for its jobs."""
+_RESERVED = frozenset({"MAINTENANCE", "RESERVED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class _State:
     """The job that was asked for last: the next reconcile goes on after it."""
     ended: str = ""
     """Uid of the last Job after which reservations were ended."""
+    reserved: frozenset[str] = frozenset()
+    """Nodes in reservations at that time."""
 
 
 @dataclass(slots=True)
@@ -85,8 +90,6 @@ class ResultCollector:
 
     async def collect(self, check: ActiveCheck, cluster: SlurmCluster) -> Collected:
         """Bring what is known of the runs up to date. Raises KubeError."""
-        if check.spec.check_type != "slurmJob":
-            return Collected(runs_of(self._caches, check))
         runs = [self._with_written(check, one) for one in runs_of(self._caches, check)]
         for run in runs:
             if not run.is_recorded:
@@ -94,7 +97,8 @@ class ResultCollector:
         self._forget(check, runs)
         link = self._connections.get(cluster.metadata.key)
         waits = any(one.unhandled for one in runs)
-        if not waits and not self._may_recheck(check, runs):
+        self._states.of(check).reserved &= _reserved(link)
+        if not waits and not self._may_recheck(check, runs, link):
             return Collected(tuple(runs))
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         if link is None or link.client is None or not isinstance(jobs, Known):
@@ -117,27 +121,54 @@ class ResultCollector:
         failure = reacted.failure or found.failure or await self._end_rechecks(check, link, out)
         return Collected(tuple(out), failure, found.has_more)
 
-    def _may_recheck(self, check: ActiveCheck, runs: Sequence[Run]) -> bool:
-        """Whether all has ended of a run that may have left reservations."""
-        declared = check.spec.slurm_job_spec
-        if declared is None or not (declared.each_worker_jobs or declared.each_worker_job_array):
+    async def release(self, check: ActiveCheck, cluster: SlurmCluster) -> float:
+        """End the reservations of a deleted check.
+
+        Returns for how many seconds its deletion waits at most for those that are left: a job may
+        run in one, but a Slurm that does not answer is no reason to wait for long.
+        """
+        runs = runs_of(self._caches, check)
+        if check.status.slurm_jobs_status is None and not any(one.submission.ids for one in runs):
+            return 0.0
+        link = self._connections.get(cluster.metadata.key)
+        if link is None or link.client is None:
+            return FOR_SLURM_S
+        try:
+            if await self._rechecks.end(check, link.client, results_of(runs)):
+                link.mirror.poll_soon()
+        except SlurmError:
+            return FOR_JOBS_S if isinstance(link.mirror.snapshot.jobs, Known) else FOR_SLURM_S
+        return 0.0
+
+    def _may_recheck(
+        self, check: ActiveCheck, runs: Sequence[Run], link: SlurmConnection | None
+    ) -> bool:
+        """Whether a reservation may be left of which no job runs any more.
+
+        A run for each worker may leave some. So may an earlier one, whose Job was deleted, or of a
+        spec that was another one: then a node is reserved that was not so at the last search.
+        """
+        if any(not one.has_ended for one in runs):
             return False
-        if not runs or any(not one.has_ended for one in runs):
-            return False
-        return self._states.of(check).ended != runs[-1].job.metadata.uid
+        state = self._states.of(check)
+        if runs and _is_for_each_worker(check) and state.ended != _last(runs):
+            return True
+        return _has_submitted(check) and not _reserved(link) <= state.reserved
 
     async def _end_rechecks(
         self, check: ActiveCheck, link: SlurmConnection, runs: Sequence[Run]
     ) -> str:
         """End reservations of the check once no job of it is left; why that failed."""
-        if link.client is None or not self._may_recheck(check, runs):
+        if link.client is None or not self._may_recheck(check, runs, link):
             return ""
+        reserved = _reserved(link)
         try:
             if await self._rechecks.end(check, link.client, results_of(runs)):
                 link.mirror.poll_soon()
         except SlurmError as error:
             return str(error)
-        self._states.of(check).ended = runs[-1].job.metadata.uid
+        state = self._states.of(check)
+        state.ended, state.reserved = _last(runs), reserved
         return ""
 
     async def _found(
@@ -290,3 +321,27 @@ def _results(
     found = ended(records)
     # Tasks of a job array have ids of their own.
     return () if found is None else tuple(replace(one, job=job) for one in found)
+
+
+def _has_submitted(check: ActiveCheck) -> bool:
+    """Whether a run of the check has submitted Slurm jobs, or may have done so."""
+    return check.spec.check_type == "slurmJob" or check.status.slurm_jobs_status is not None
+
+
+def _is_for_each_worker(check: ActiveCheck) -> bool:
+    declared = check.spec.slurm_job_spec
+    if declared is None or check.spec.check_type != "slurmJob":
+        return False
+    return declared.each_worker_jobs or declared.each_worker_job_array
+
+
+def _last(runs: Sequence[Run]) -> str:
+    return runs[-1].job.metadata.uid if runs else ""
+
+
+def _reserved(link: SlurmConnection | None) -> frozenset[str]:
+    """Nodes that are in a reservation, as far as they are known."""
+    nodes = link.mirror.snapshot.nodes if link is not None else UNCONNECTED
+    if not isinstance(nodes, Known):
+        return frozenset()
+    return frozenset(one.name for one in nodes.value.values() if one.state & _RESERVED)
