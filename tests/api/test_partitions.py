@@ -187,7 +187,8 @@ async def test_a_partition_with_jobs_stays_until_they_have_ended(api_node: Node)
                 and told.reason == "JobsInPartition"
             )
         )
-        assert lab_.ready("Controller", "slurm")
+        # The file that drains it has its trial start first.
+        await lab_.until(lambda: lab_.ready("Controller", "slurm"))
         assert "PartitionName=part" in conf(lab_)
         lab_.slurm.finish(job)
         await lab_.until(lambda: "PartitionName=part" not in conf(lab_))
