@@ -186,7 +186,7 @@ def test_a_reservation_of_a_node_with_a_longer_name_is_not_that_of_the_node(pod:
 
 
 def test_a_node_whose_name_has_a_dot_is_not_resumed(pod: Pod) -> None:
-    """The operator could not tell the node from the check in the name of the reservation."""
+    """In the name of its reservation the operator could not separate it from the check."""
     assert pod.run(line("rack.worker-1", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0
     assert not pod.calls("state=resume")
 
