@@ -3,12 +3,13 @@
 Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_MAX_NUMBER_OF_JOBS, and
 the variables of sbatch. The report is the termination message of the container, in lines:
 
-    slurm-job-id=5,7-9            the jobs
+    slurm-job-id=5,7-9            the jobs; a long list is compressed
     slurm-skipped-reason=WORDS    why there is none
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import pwd
@@ -16,6 +17,7 @@ import re
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -31,6 +33,10 @@ USER = "soperatorchecks"
 OUTPUTS = "opt/soperator-outputs/local/slurm_jobs"
 OUTPUT = "%N.%x.%j.out"
 PAUSE_SECONDS = 0.3
+LONGEST_LIST = 3600
+LONGEST_FAILURE = 300
+"""Characters: the kubelet keeps the last 4096 bytes of a termination message."""
+COMPRESSED = "zlib:"
 UNFIT = frozenset(
     {
         "DOWN",
@@ -105,7 +111,8 @@ def is_own_drain(node: Mapping[str, str], check: str, reservations: str = "") ->
     states = {*node.get("State", "").split("+")}
     own = f"ReservationName={RESERVATION.format(check=check, node=node['NodeName'])} "
     allowed = _IDLE | _RESERVED if own in reservations else _IDLE
-    is_idle = {"IDLE", "DRAIN"} <= states <= allowed
+    # In the name of a reservation the node follows the last dot.
+    is_idle = {"IDLE", "DRAIN"} <= states <= allowed and "." not in node["NodeName"]
     return is_idle and bool(re.fullmatch(words, node.get("Reason", "")))
 
 
@@ -118,7 +125,8 @@ def reserve(check: str, node: str) -> str:
     users = ",".join(["root", *user_names()])
     words = ["starttime=now", "duration=infinite", f"nodes={node}", f"users={users}"]
     try:
-        if name not in output_of(["scontrol", "show", "reservation", "-o"]):
+        # With the space: the name of worker-1 begins that of worker-10.
+        if f"ReservationName={name} " not in output_of(["scontrol", "show", "reservation", "-o"]):
             command = ["scontrol", "create", "reservation", f"reservationname={name}", *words]
             output_of([*command, "flags=maint,ignore_jobs"])
         output_of(["scontrol", "update", f"nodename={node}", "state=resume"])
@@ -145,6 +153,21 @@ def ranges(ids: Iterable[int]) -> str:
         else:
             parts.append([one])
     return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def listed(ids: Iterable[int]) -> str:
+    """Return ids as the report has them: as ranges, or compressed where these are long.
+
+    Jobs of others come between those of a long run. The text that is compressed has the distance of
+    each id from the one before.
+    """
+    text = ranges(ids)
+    if len(text) <= LONGEST_LIST:
+        return text
+    found = sorted(set(ids))
+    steps = [one - before for before, one in zip([0, *found], found, strict=False)]
+    packed = zlib.compress(",".join(map(str, steps)).encode(), 9)
+    return COMPRESSED + base64.b85encode(packed).decode()
 
 
 def report(*lines: str) -> None:
@@ -211,10 +234,24 @@ def submit(command: Sequence[str], targets: Sequence[Sequence[str]]) -> tuple[li
             failure = str(error)
             say(failure)
             continue
-        if found:
-            ids.append(int(found[1]))
-            report(f"slurm-job-id={ranges(ids)}", failure)
+        if not found:
+            continue
+        text = listed([*ids, int(found[1])])
+        if len(text) > LONGEST_LIST:
+            # The operator would have no result of it, nor of any job after it.
+            cancel(found[1])
+            failure = f"{len(ids)} of {len(targets)} jobs fill the report: the next run has others"
+            report(f"slurm-job-id={listed(ids)}", failure)
+            break
+        ids.append(int(found[1]))
+        report(f"slurm-job-id={text}", failure[-LONGEST_FAILURE:])
     return ids, failure
+
+
+def cancel(job: str) -> None:
+    """Cancel one job."""
+    with contextlib.suppress(OSError):
+        output_of(["scancel", job])
 
 
 def cancel_older(name: str) -> None:

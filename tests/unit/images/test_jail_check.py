@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
+
+from penstock.api.kubernetes.kinds import Pod as KubePod
+from penstock.decide.check.submission import reported
 
 CHECK = "gpu-checks"
 MARK = f"[node_problem] {CHECK}: job 5 [slurm_job] [root@2026-11-26T12:00:00]"
@@ -166,6 +173,24 @@ def test_the_reservation_of_an_earlier_run_is_used_again_and_others_are_not(pod:
     assert len(pod.calls("state=resume")) == 1
 
 
+def test_a_reservation_of_a_node_with_a_longer_name_is_not_that_of_the_node(pod: Pod) -> None:
+    """Without its own reservation the resumed node would run the next job of any user."""
+    (pod.folder / "reservations").write_text(
+        f"ReservationName=activecheck.{CHECK}.worker-10 StartTime=x\n"
+    )
+    assert pod.run(line("worker-1", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0
+    calls = pod.calls("")
+    made = next(at for at, one in enumerate(calls) if "create reservation" in one)
+    assert made < next(at for at, one in enumerate(calls) if "state=resume" in one)
+    assert f"reservationname=activecheck.{CHECK}.worker-1 " in calls[made]
+
+
+def test_a_node_whose_name_has_a_dot_is_not_resumed(pod: Pod) -> None:
+    """In the name of its reservation the operator could not separate it from the check."""
+    assert pod.run(line("rack.worker-1", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0
+    assert not pod.calls("state=resume")
+
+
 def test_a_node_that_rejects_its_job_fails_the_run_and_no_other_job(pod: Pod) -> None:
     assert pod.run(line("worker-0"), line("worker-9")) == 1
     assert pod.report.startswith("slurm-job-id=101\n")
@@ -181,3 +206,34 @@ def test_no_node_is_a_reason_to_skip(pod: Pod) -> None:
 def test_thousands_of_ids_fit_into_a_termination_message(jail_check: ModuleType) -> None:
     assert jail_check.ranges([5, 7, 8, 9, 12]) == "5,7-9,12"
     assert len(jail_check.ranges(range(10_000))) < 4096
+
+
+def scattered(count: int) -> list[int]:
+    """Ids of jobs between which others submit some."""
+    chance = random.Random(1)
+    return [*accumulate(chance.randint(2, 4) for _ in range(count))]
+
+
+def separate(ids: Iterable[int]) -> str:
+    return ",".join(map(str, ids))
+
+
+def test_ids_of_jobs_among_those_of_others_fit_too(jail_check: ModuleType) -> None:
+    """The kubelet keeps the last 4096 bytes, which would begin within a list of ids."""
+    ids = [1_000_000 + one for one in scattered(5000)]
+    text = jail_check.listed(ids)
+    assert len(text) <= jail_check.LONGEST_LIST
+    ended = {"terminated": {"exitCode": 0, "message": f"slurm-job-id={text}\n\n"}}
+    status = {"containerStatuses": [{"name": "check", "state": ended}]}
+    found = reported([msgspec.convert({"metadata": {}, "status": status}, KubePod)], "check")
+    assert list(found.ids) == ids
+
+
+def test_a_job_that_has_no_room_in_the_report_is_cancelled(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod.module, "LONGEST_LIST", len("101"))
+    monkeypatch.setattr(pod.module, "ranges", separate)
+    assert pod.run(*(line(f"worker-{number}") for number in range(3))) == 1
+    assert pod.report.startswith("slurm-job-id=101\n1 of 3 jobs")
+    assert pod.calls("scancel")[-1] == "scancel 102"

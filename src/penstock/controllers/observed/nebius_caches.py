@@ -54,6 +54,11 @@ def cluster_of_check(check: ActiveCheck, _: Lookup | None = None) -> list[str]:
     return [f"{check.metadata.namespace}/{name}"] if name else []
 
 
+def checks_before(check: ActiveCheck) -> list[str]:
+    """Keys of the ActiveChecks that a check depends on, whether they exist or not."""
+    return [f"{check.metadata.namespace}/{one}" for one in dict.fromkeys(check.spec.depends_on)]
+
+
 def check_of_job(job: Job, _: Lookup | None = None) -> list[str]:
     """Key of the ActiveCheck of a Job, by the CronJob of that name that owns it."""
     meta = job.metadata
@@ -68,6 +73,7 @@ PODS_BY_COMPONENT = IndexBy(PODS, component_of)
 NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
 JAILED_CONFIGS_BY_CLUSTER = IndexBy(JAILED_CONFIGS, cluster_of_jailed_config)
 CHECKS_BY_CLUSTER = IndexBy(ACTIVE_CHECKS, cluster_of_check)
+CHECKS_BY_DEPENDENCY = IndexBy(ACTIVE_CHECKS, checks_before)
 JOBS_BY_CHECK = IndexBy(JOBS, check_of_job)
 CLUSTERS_BY_NAMESPACE = IndexBy(SLURM_CLUSTERS, lambda one: [one.metadata.namespace])
 

@@ -41,6 +41,8 @@ class Ending:
 
     recheck: Recheck
     drain: str = ""
+    in_service: bool = False
+    """Whether the node takes jobs of users from then on."""
 
 
 def recheck_of(check: str, reservation: str, began: int) -> Recheck | None:
@@ -60,8 +62,10 @@ def ending(
     A drain that somebody else has set meanwhile stays as it is.
     """
     here = [one for one in results if recheck.node in one.nodes]
-    if node.is_drained or _has_passed(recheck, here):
+    if node.is_drained:
         return Ending(recheck)
+    if _has_passed(recheck, here):
+        return Ending(recheck, in_service=True)
     failed = [one for one in here if one.end is JobEnd.FAILED]
     if failed and policy.on_failure:
         last = max(failed, key=lambda one: (one.ended, one.job))

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, cast
 
 from penstock.slurm import hostlist
@@ -24,6 +25,8 @@ _TYPES = (int, str, str, str, str, int, int)
 _LONG = 65_536
 """Characters from which results are compressed: all annotations of an object have 262,144 bytes,
 which jobs on some 4,000 nodes would fill."""
+_LAST_SECOND = 2**32 - 1
+"""Of Slurm's times. Source: slurmrestd's OpenAPI, uint32 numbers."""
 _COMPRESSED = "zlib:"
 _MOST_BYTES = 4 * 1024 * 1024
 """Of a compressed text that somebody else may have written."""
@@ -79,6 +82,15 @@ def ended(records: Iterable[JobResult]) -> tuple[Result, ...] | None:
     )
 
 
+def is_of(check: str, records: Iterable[JobResult]) -> bool:
+    """Whether a job with these records is one of a check.
+
+    Another one may have its id: slurmctld begins at 1 again when it has lost its state. A record
+    without a name may be of any job.
+    """
+    return all(one.name in ("", check) for one in records)
+
+
 def lost(job: int, why: str) -> Result:
     """The result of a job of which there is no record any more."""
     return Result(job, LOST, reason=why)
@@ -130,8 +142,9 @@ def encode(results: Iterable[Result]) -> str:
     return _COMPRESSED + base64.b64encode(zlib.compress(text.encode())).decode()
 
 
+@lru_cache(maxsize=32)
 def decode(text: str) -> tuple[Result, ...]:
-    """The results in the text of an annotation; what cannot be read is looked up again."""
+    """The results in the text of an annotation; what cannot be read is left out."""
     try:
         rows: Any = json.loads(_plain(text) or "[]")
     except (ValueError, RecursionError, zlib.error):
@@ -159,6 +172,8 @@ def _row(row: Any) -> Result | None:
     ):
         return None
     job, state, nodes, reason, name, submitted, at = fields
+    if not (0 <= submitted <= _LAST_SECOND and 0 <= at <= _LAST_SECOND):
+        return None
     try:
         return Result(job, state, tuple(hostlist.expand(nodes)), reason, name, submitted, at)
     except hostlist.HostListError:

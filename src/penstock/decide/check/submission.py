@@ -7,20 +7,29 @@ the operator: the operator copies them to the annotations.
 
 from __future__ import annotations
 
+import base64
+import re
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.catalog.marks import nebius
 
 JOB_IDS = nebius.SLURM_JOB_IDS.key
-"""Annotation, and line, where the ids may have ranges, as 5,7-9."""
+"""Annotation, and line, where the ids may have ranges, as 5,7-9, or be compressed."""
 UNHANDLED_IDS = nebius.UNHANDLED_JOB_IDS.key
 SKIPPED = nebius.SKIPPED_REASON.key
 """Annotation and line."""
 FINAL_TIME = nebius.FINAL_STATE_TIME.key
 _KEYS = frozenset({JOB_IDS, SKIPPED})
 _MOST = 10_000
+_LAST = 0xFFFFFFFD
+"""The highest id: in a federation it begins with the number of the cluster."""
+_ID = re.compile(r"[0-9]{1,10}")
+_COMPRESSED = "zlib:"
+_MOST_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +71,29 @@ def submission_annotations(found: Submission) -> dict[str, str]:
 
 def ids_in(text: str) -> tuple[int, ...]:
     """The ids in a list with ranges, each once; what is no id is left out."""
+    if text.startswith(_COMPRESSED):
+        return _compressed_ids(text.removeprefix(_COMPRESSED))
     found: dict[int, None] = {}
     for item in text.split(","):
         first, dash, last = item.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if not _ID.fullmatch(first) or (dash and not _ID.fullmatch(last)):
             continue
         low, high = int(first), int(last or first)
-        if high - low < _MOST:
+        if 0 < low <= high <= _LAST and high - low < _MOST:
             found.update(dict.fromkeys(range(low, high + 1)))
+    return tuple(found)[:_MOST]
+
+
+def _compressed_ids(text: str) -> tuple[int, ...]:
+    """Ids as `images/entrypoints/jail_check.py` compresses them: steps from one to the next."""
+    try:
+        packed = base64.b85decode(text)
+        steps = zlib.decompressobj().decompress(packed, _MOST_BYTES).decode().split(",")
+    except (ValueError, zlib.error):
+        return ()
+    if not all(map(_ID.fullmatch, steps)):
+        return ()
+    found = dict.fromkeys(one for one in accumulate(map(int, steps)) if 0 < one <= _LAST)
     return tuple(found)[:_MOST]
 
 

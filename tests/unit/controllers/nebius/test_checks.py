@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from penstock.api.kubernetes.meta import Json
+from penstock.controllers.nebius.checks.results import FOR_SLURM_S, MOST_ASKED
+from penstock.controllers.nebius.clusters import NebiusClusters
+from penstock.decide.check.results import decode
 from penstock.simulation.event_loop import simulate
+from penstock.simulation.faults import Fault
 from unit.controllers.nebius.lab import CLUSTER, CURRENT, JOBS, SPACE, Lab, operated, played
 
 GROUP = "slurm.nebius.ai"
@@ -18,13 +22,23 @@ FINALIZER = f"{GROUP}/activecheck-finalizer"
 GPU, NET = "gpu-checks", "net-checks"
 FIRST = f"{GPU}-initial-run"
 DRAINS = {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}}
-EACH = {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"}
+EACH: Json = {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"}
 
 
-def declare(lab: Lab, name: str = GPU, type_: str = "slurmJob", **spec: Any) -> None:
+OF_KUBERNETES = {
+    "checkType": "k8sJob",
+    "k8sJobSpec": {"jobContainer": {"image": "check", "command": ["true"]}},
+}
+ALONE = {"slurmJobSpec": {**EACH, "eachWorkerJobs": False}}
+RESULTS = "check.penstock.dev/results"
+
+
+def declare(
+    lab: Lab, name: str = GPU, type_: str = "slurmJob", *, called: str = "", **spec: Any
+) -> None:
     """`kubectl create` of a check."""
     given: Json = {
-        "name": name,
+        "name": called or name,
         "slurmClusterRefName": CLUSTER,
         "checkType": type_,
         "schedule": "0 0 1 1 *",
@@ -52,6 +66,17 @@ def condition(lab: Lab, type_: str, name: str = GPU) -> Json:
     return next((one for one in found if one["type"] == type_), none)
 
 
+def accounted(*_: object) -> bool:
+    """Every cluster has accounting."""
+    return True
+
+
+def calls(lab: Lab, *words: str) -> list[str]:
+    """Requests to slurmrestd with one of these words."""
+    every = [one for process in lab.world.processes for one in process.lines[SPACE].rest.calls]
+    return [one for one in every if any(word in one for word in words)]
+
+
 def submit(lab: Lab, name: str = GPU, *, job: str = "") -> list[Any]:
     """One Slurm job on each worker, which the run of this name reports."""
     ctld = lab.world.slurm.ctld
@@ -61,7 +86,7 @@ def submit(lab: Lab, name: str = GPU, *, job: str = "") -> list[Any]:
     return jobs
 
 
-def again(lab: Lab, name: str, job: str) -> None:
+def again(lab: Lab, name: str, job: str, annotations: dict[str, str] | None = None) -> None:
     """`kubectl create job --from=cronjob/NAME`."""
     cron = lab.get(CRON_JOBS, name)
     owner = {
@@ -73,6 +98,7 @@ def again(lab: Lab, name: str, job: str) -> None:
     }
     template = cron["spec"]["jobTemplate"]
     meta = {**template["metadata"], "name": job, "ownerReferences": [owner]}
+    meta["annotations"] = annotations or {}
     body = {"kind": "Job", "metadata": meta, "spec": template["spec"]}
     lab.world.ask("POST", f"/apis/batch/v1/namespaces/{SPACE}/jobs", body)
 
@@ -147,11 +173,10 @@ def test_a_users_drain_and_another_checks_stand():
 
 
 @pytest.mark.parametrize("accounting", [False, True])
-def test_jobs_that_ended_while_the_operator_was_away_are_not_lost(accounting: bool):
-    """A job that ended later was handled before: the earlier one still counts.
-
-    slurmctld has forgotten both; only slurmdbd has records of them.
-    """
+def test_jobs_that_ended_while_the_operator_was_away_are_not_lost(
+    accounting: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """slurmctld has them still, or has forgotten both and only slurmdbd has records of them."""
 
     async def run() -> None:
         lab = Lab(CURRENT)
@@ -165,9 +190,9 @@ def test_jobs_that_ended_while_the_operator_was_away_are_not_lost(accounting: bo
         finish(lab, late)
         ctld = lab.world.slurm.ctld
         if accounting:
+            monkeypatch.setattr(NebiusClusters, "has_slurmdbd", accounted)
             ctld.accounted = True
-        else:
-            ctld.forgotten.clear()
+            ctld.forget_jobs()
         async with operated(lab):
             await lab.until(lambda: run_status(lab) == "Failed")
         (node,) = early.nodes
@@ -303,6 +328,117 @@ def test_objects_that_somebody_deletes_come_back_and_the_first_run_does_not():
     played(play)
 
 
+def test_two_checks_of_one_name_do_not_overwrite_each_others_script():
+    """Admission may not be installed."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        declare(lab, suspend=True, runAfterCreation=False)
+        await lab.until(lambda: lab.find(CRON_JOBS, GPU))
+        script = {**EACH, "sbatchScript": "#!/bin/bash\nfalse\n"}
+        twin: Json = {"runAfterCreation": False, "slurmJobSpec": script}
+        declare(lab, "twin", called=GPU, **twin)
+        await lab.until(lambda: condition(lab, "Ready", "twin").get("status") == "False")
+        assert GPU in condition(lab, "Ready", "twin")["message"]
+        await lab.settled(10)
+        assert await lab.settled() == []
+        found = lab.get("/configmaps", f"sbatch-script-{GPU}")
+        assert found["data"]["sbatch.sh"] == EACH["sbatchScript"]
+
+    played(play)
+
+
+def test_a_stranger_with_the_id_of_a_job_changes_no_node():
+    """slurmctld lost its state, or somebody edited the annotation: ids begin at 1 again."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+        train = ctld.run(min(ctld.nodes), name="train")
+        lab.world.jobs.reports[FIRST] = f"slurm-job-id={train.id}\n"
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, train, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Error")
+        assert "train" in condition(lab, "LastRunPassed")["message"]
+        assert reasons(lab) == {}
+
+    played(play)
+
+
+def test_a_job_whose_result_cannot_be_had_withholds_no_other(monkeypatch: pytest.MonkeyPatch):
+    """slurmctld has forgotten one, and slurmdbd does not answer."""
+
+    async def run() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        async with operated(lab):
+            await lab.available()
+            early, late = submit(lab)
+            declare(lab)
+            await lab.until(lambda: run_status(lab) == "InProgress")
+        ctld = lab.world.slurm.ctld
+        finish(lab, early)
+        ctld.forget_jobs()
+        finish(lab, late, "FAILED")
+        monkeypatch.setattr(NebiusClusters, "has_slurmdbd", accounted)
+        async with operated(lab):
+            await lab.until(lambda: reasons(lab))
+            (node,) = late.nodes
+            assert [*reasons(lab)] == [node]
+            assert run_status(lab) == "InProgress"
+
+    simulate(run())
+
+
+def test_jobs_are_asked_for_in_parts_and_running_ones_not_at_all():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+        node = min(ctld.nodes)
+        jobs = [ctld.run(node, name=GPU) for _ in range(MOST_ASKED + 5)]
+        ids = ",".join(str(one.id) for one in jobs)
+        lab.world.jobs.reports[FIRST] = f"slurm-job-id={ids}\n"
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        assert not calls(lab, "/job/")
+        for one in jobs:
+            finish(lab, one)
+        recorded: set[int] = set()
+
+        def ended() -> bool:
+            text = lab.get(JOBS, FIRST)["metadata"]["annotations"].get(RESULTS, "")
+            recorded.add(len(decode(text)))
+            return len(jobs) in recorded
+
+        await lab.until(ended)
+        assert MOST_ASKED in recorded
+        await lab.until(lambda: run_status(lab) == "Complete")
+        assert len(calls(lab, "/job/")) == len(jobs)
+
+    played(play)
+
+
+def test_a_run_that_another_operator_has_handled_is_not_handled_again():
+    """Jobs of before a switch have no results of ours, and users may have undrained the nodes."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+        declare(lab, runAfterCreation=False)
+        await lab.until(lambda: lab.find(CRON_JOBS, GPU))
+        old = ctld.run(min(ctld.nodes), name=GPU)
+        finish(lab, old, "FAILED")
+        given = {"slurm-job-id": str(old.id), "unhandled-slurm-job-id": ""}
+        again(lab, GPU, "before", given)
+        await lab.settled(30)
+        assert reasons(lab) == {}
+        assert not calls(lab, "/job/")
+        assert run_status(lab) == ""
+
+    played(play)
+
+
 def reserve(lab: Lab, node: str) -> None:
     """What the program of the check does with a node that the check drained."""
     ctld = lab.world.slurm.ctld
@@ -347,5 +483,76 @@ def test_a_drained_node_comes_back_only_if_a_job_in_its_reservation_completes(en
         assert reasons(lab) == wanted
         await lab.settled(60)
         assert await lab.settled() == []
+
+    played(play)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_deleted_check_leaves_no_reservation_and_its_node_stays_drained(runs: bool):
+    """Whether its job in the reservation has ended or not."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        _, bad = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        (node,) = bad.nodes
+        reserve(lab, node)
+        ctld = lab.world.slurm.ctld
+        if not runs:
+            ctld.jobs.clear()
+            ctld.touch()
+        lab.world.ask("DELETE", f"{CHECKS}/{GPU}", {})
+        await lab.until(lambda: not check(lab))
+        assert not ctld.reservations
+        assert [*reasons(lab)] == [node]
+        assert f" {GPU}: " in reasons(lab)[node]
+
+    played(play)
+
+
+@pytest.mark.parametrize(
+    "change", [{"slurmJobSpec": {**EACH, "eachWorkerJobs": False}}, OF_KUBERNETES]
+)
+def test_a_reservation_ends_although_the_check_changed_and_its_jobs_are_gone(change: Json):
+    async def run() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        async with operated(lab):
+            await lab.available()
+            jobs = submit(lab)
+            declare(lab)
+            await lab.until(lambda: run_status(lab) == "InProgress")
+            for one in jobs:
+                finish(lab, one)
+            await lab.until(lambda: run_status(lab) == "Complete")
+        ctld = lab.world.slurm.ctld
+        (node,) = jobs[0].nodes
+        reserve(lab, node)
+        lab.world.ask("DELETE", f"/apis/batch/v1/namespaces/{SPACE}/jobs/{FIRST}", {})
+        lab.world.ask("PATCH", f"{CHECKS}/{GPU}", {"spec": change})
+        async with operated(lab):
+            await lab.until(lambda: not ctld.reservations)
+            assert [*reasons(lab)] == [node]
+            await lab.settled(60)
+            before = len(calls(lab, "reservations", "/job/"))
+            await lab.settled(30)
+            assert len(calls(lab, "reservations", "/job/")) == before
+
+    simulate(run())
+
+
+def test_the_deletion_of_a_check_does_not_wait_for_ever_for_slurm():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        jobs = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        reserve(lab, *jobs[0].nodes)
+        lab.world.slurm_fault(Fault.REFUSE, SPACE)
+        lab.world.ask("DELETE", f"{CHECKS}/{GPU}", {})
+        await lab.settled(60)
+        assert check(lab)
+        await lab.until(lambda: not check(lab), 3 * FOR_SLURM_S)
 
     played(play)

@@ -75,6 +75,13 @@ def test_a_drain_of_somebody_else_is_not_reworded(results: list[Result], words: 
     assert ending(RECHECK, node, GPU, results).drain == ""
 
 
+def test_a_node_that_stays_drained_is_not_in_service() -> None:
+    drained = NodeState(is_drained=True, reason="bad cable")
+    assert not ending(RECHECK, drained, GPU, [result("COMPLETED", 110)]).in_service
+    assert not ending(RECHECK, FREE, GPU, []).in_service
+    assert ending(RECHECK, FREE, GPU, [result("COMPLETED", 110)]).in_service
+
+
 def test_reservations_of_others_are_no_rechecks() -> None:
     given = {
         RECHECK.name: BEGAN,

@@ -12,6 +12,7 @@ from penstock.decide.check.gate import Before, waits_for
 from penstock.decide.check.kubernetes_job import JobStatus, failure_words, job_status
 from penstock.decide.check.submission import (
     Submission,
+    ids_in,
     reported,
     submission,
     submission_annotations,
@@ -52,6 +53,17 @@ def test_a_reason_for_no_job_is_read() -> None:
 def test_other_words_are_no_report(message: str) -> None:
     assert not reported([pod(message, 1)], "check").is_known
     assert not reported([pod("slurm-job-id=5", name="munge")], "check").is_known
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "0", "4294967295", "5-9999999999"])
+def test_what_is_no_id_of_a_job_is_left_out(text: str) -> None:
+    """An annotation that somebody has edited."""
+    assert ids_in(f"{text},7") == (7,)
+
+
+@pytest.mark.parametrize("text", ["", "eJw=", "é", "OkD?"])
+def test_a_compressed_list_that_somebody_has_edited_is_none(text: str) -> None:
+    assert ids_in(f"zlib:{text}") == ()
 
 
 @pytest.mark.parametrize(

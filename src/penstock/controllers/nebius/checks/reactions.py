@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.catalog.event import Event
@@ -29,14 +29,16 @@ class NodeReactions:
         client: Slurmrestd,
         name: str,
         own: NodeResult,
-        others: Sequence[NodeResult],
+        others: Callable[[str], Sequence[NodeResult]],
     ) -> bool:
         """Query the node and change it; whether it was changed. Raises SlurmError.
 
-        A node without a record has nothing to drain.
+        A node without a record has nothing to drain. `others` returns the last results of other
+        checks on a node: only those of a drained one matter, and reading them takes long.
         """
         try:
-            change = next_change(node_state(await client.node(name)), own, others)
+            state = node_state(await client.node(name))
+            change = next_change(state, own, others(name) if state.is_drained else ())
             if change is None:
                 return False
             if isinstance(change, Drain):

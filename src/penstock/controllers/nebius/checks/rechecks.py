@@ -14,7 +14,7 @@ from penstock.decide.check.recheck import Ending, ending, rechecks
 from penstock.decide.check.results import Result
 from penstock.decide.drain.check_drain import NodeState
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.slurm.rest.errors import NotFoundError
+from penstock.slurm.rest.errors import NotFoundError, SlurmError
 
 
 class Rechecks:
@@ -24,15 +24,21 @@ class Rechecks:
         self._events = events
 
     async def end(self, check: ActiveCheck, client: Slurmrestd, results: Sequence[Result]) -> bool:
-        """End all reservations of a check; whether there was one. Raises SlurmError."""
+        """End all reservations of a check; whether there was one.
+
+        Raises SlurmError, once all are ended that can be: one may have a running job.
+        """
         found = {one.name: one.start_time.value() or 0 for one in await client.reservations()}
         own = rechecks(check.metadata.name, found)
+        failure: SlurmError | None = None
         for one in own:
             try:
-                state = node_state(await client.node(one.node))
-            except NotFoundError:
-                state = NodeState(is_drained=True)
-            await self._end(check, client, ending(one, state, policy(check), results))
+                state = await _state_of(client, one.node)
+                await self._end(check, client, ending(one, state, policy(check), results))
+            except SlurmError as error:
+                failure = error
+        if failure is not None:
+            raise failure
         return bool(own)
 
     async def _end(self, check: ActiveCheck, client: Slurmrestd, one: Ending) -> None:
@@ -44,6 +50,14 @@ class Rechecks:
             self._events.warning(check, Event.CHECK_DRAINED, words, "Drain")
         with contextlib.suppress(NotFoundError):
             await client.delete_reservation(one.recheck.name)
-        if not one.drain:
+        if one.in_service:
             words = f"Slurm node {node} is in service again: the check completed on it"
             self._events.normal(check, Event.CHECK_UNDRAINED, words, "Undrain")
+
+
+async def _state_of(client: Slurmrestd, node: str) -> NodeState:
+    """The state of a node; without a record it has no jobs."""
+    try:
+        return node_state(await client.node(node))
+    except NotFoundError:
+        return NodeState(is_drained=True)

@@ -45,6 +45,8 @@ from penstock.render.nebius.check import account, cron_job
 
 RETRY_S = 15.0
 """Seconds until jobs are looked up again of which no signal may report the end."""
+NEXT_S = 1.0
+"""Seconds until the next ones of many jobs are asked for."""
 
 
 @dataclass(slots=True)
@@ -82,8 +84,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         """Reconcile one ActiveCheck; a deleted one goes once its CronJob is deleted."""
         obj = self._cache.get(key)
         if obj is not None and obj.metadata.deleting:
-            await self._finalize(obj)
-            return Result()
+            return Result(requeue_after=await self._finalize(obj))
         return await super().reconcile(key)
 
     async def reconcile_object(self, obj: ActiveCheck) -> list[Finding]:
@@ -95,6 +96,9 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
             words = f"SlurmCluster {obj.spec.slurm_cluster_ref_name} does not exist"
             fix = "Create it in this namespace, or correct spec.slurmClusterRefName"
             return [Finding(None, ObjectReason.SLURM_CLUSTER_NOT_FOUND, f"{words}. {fix}")]
+        if elder := self._elder(obj):
+            words = f"spec.name: {obj.spec.name!r} is that of ActiveCheck {elder} too"
+            return [Finding(False, ObjectReason.INVALID, f"{words}. Choose another name")]
         if ACTIVE_CHECK_FINALIZER not in obj.metadata.finalizers:
             await self._set_finalizers(obj, (*obj.metadata.finalizers, ACTIVE_CHECK_FINALIZER))
         state.collected = await self._results.collect(obj, cluster)
@@ -153,6 +157,8 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
     def requeue_after(self, obj: ActiveCheck) -> float | None:
         """Soon while a job has no result, since another poll may be needed to see its end."""
         found = self._states.of(obj).collected
+        if found.has_more:
+            return NEXT_S
         return RETRY_S if found.waits or found.unknown else None
 
     def status(self, obj: ActiveCheck) -> Status:
@@ -183,15 +189,33 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         found = self._caches.clusters.get(f"{obj.metadata.namespace}/{name}")
         return None if found is None or found.metadata.deleting else found
 
+    def _elder(self, obj: ActiveCheck) -> str:
+        """An older check whose first Job and script have the same names; empty without one.
+
+        Admission rejects such a check, where it is installed. Each would overwrite the script of
+        the other one, for ever.
+        """
+        meta = obj.metadata
+        key = f"{meta.namespace}/{obj.spec.slurm_cluster_ref_name}"
+        older = [
+            one.metadata
+            for one in self._caches.checks_of.get(key)
+            if one.spec.name == obj.spec.name and _age(one.metadata) < _age(meta)
+        ]
+        return min(older, key=_age).name if older else ""
+
     def _cron_job(self, obj: ActiveCheck) -> CronJob | None:
         found = self._caches.cron_jobs.get(obj.metadata.key)
         return None if found is None or found.metadata.deleting else found
 
-    async def _finalize(self, obj: ActiveCheck) -> None:
-        """Delete the CronJob and with it its Jobs, and the inline script."""
+    async def _finalize(self, obj: ActiveCheck) -> float | None:
+        """Delete the CronJob and with it its Jobs, and the inline script; end its reservations.
+
+        Nobody else would end these. Returns the seconds until it is tried again.
+        """
         meta = obj.metadata
         if ACTIVE_CHECK_FINALIZER not in meta.finalizers:
-            return
+            return None
         for cache, resource, name in (
             (self._caches.cron_jobs, CRON_JOBS, meta.name),
             (self._caches.config_maps, CONFIG_MAPS, names.sbatch_script(obj.spec.name)),
@@ -201,8 +225,14 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
                 continue
             with contextlib.suppress(NotFoundError):
                 await self.client.delete(resource, meta.namespace, name, uid=live.metadata.uid)
+        cluster = self._cluster(obj)
+        most = await self._results.release(obj, cluster) if cluster is not None else 0.0
+        began = times.parse(meta.deletion_timestamp) or 0.0
+        if most and self.client.clock.time() < began + most:
+            return RETRY_S
         left = [one for one in meta.finalizers if one != ACTIVE_CHECK_FINALIZER]
         await self._set_finalizers(obj, left)
+        return None
 
     async def _set_finalizers(self, obj: ActiveCheck, finalizers: Iterable[str]) -> None:
         meta = obj.metadata
@@ -220,6 +250,10 @@ def _is_of_checks(meta: ObjectMeta) -> bool:
     """Whether an object is one of a SlurmCluster's checks, and not somebody else's of that name."""
     owner = meta.controller
     return owner is not None and owner.is_kind(SLURM_CLUSTERS.group, SLURM_CLUSTERS.kind)
+
+
+def _age(meta: ObjectMeta) -> tuple[str, str]:
+    return meta.creation_timestamp or "", meta.name
 
 
 def _fields(one: Condition) -> tuple[str, str, str, str, int, str]:

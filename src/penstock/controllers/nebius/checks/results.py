@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from penstock.api.kubernetes.kinds import JOBS
 from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
@@ -23,14 +24,20 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnection
 from penstock.decide.check import submission
 from penstock.decide.check.reaction import NodeResult
-from penstock.decide.check.results import Result, encode, ended, lost, newest_by_node
+from penstock.decide.check.results import Result, encode, ended, is_of, lost, newest_by_node
 from penstock.kube import NotFoundError as GoneError
+from penstock.slurm.job_result import JobResult
 from penstock.slurm.known import Known
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError
 
 FORGOTTEN = "slurmctld has forgotten the job, and the cluster has no accounting"
 NO_RECORD = "neither slurmctld nor slurmdbd has a record of the job"
+MOST_ASKED = 100
+"""Jobs that one reconcile asks for: their results are recorded before it goes on with others."""
+FOR_SLURM_S, FOR_JOBS_S = 300.0, 3600.0
+"""How long the deletion of a check waits for a Slurm that does not answer, and for its jobs."""
+_RESERVED = frozenset({"MAINTENANCE", "RESERVED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,8 @@ class Collected:
 
     runs: tuple[Run, ...] = ()
     unknown: str = ""
+    has_more: bool = False
+    """Whether jobs are still to be asked for."""
 
     @property
     def waits(self) -> bool:
@@ -48,10 +57,23 @@ class Collected:
 
 @dataclass(slots=True)
 class _State:
-    written: dict[str, tuple[Result, ...]] = field(default_factory=dict[str, tuple[Result, ...]])
-    """Results by the Job's uid, as they were written last: the cache may not show them yet."""
+    written: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """Annotations by the Job's uid, as they were written last: the cache may not show them yet."""
+    last_asked: int = 0
+    """The job that was asked for last: the next reconcile goes on after it."""
     ended: str = ""
     """Uid of the last Job after which reservations were ended."""
+    reserved: frozenset[str] = frozenset()
+    """Nodes in reservations at that time."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """New results by the Job's uid, and why some could not be had."""
+
+    results: dict[str, list[Result]] = field(default_factory=dict[str, list[Result]])
+    failure: str = ""
+    has_more: bool = False
 
 
 class ResultCollector:
@@ -68,114 +90,155 @@ class ResultCollector:
 
     async def collect(self, check: ActiveCheck, cluster: SlurmCluster) -> Collected:
         """Bring what is known of the runs up to date. Raises KubeError."""
-        if check.spec.check_type != "slurmJob":
-            return Collected(runs_of(self._caches, check))
         runs = [self._with_written(check, one) for one in runs_of(self._caches, check)]
         for run in runs:
             if not run.is_recorded:
                 await self._annotate(run, submission.submission_annotations(run.submission))
         self._forget(check, runs)
-        if not any(one.unhandled for one in runs) and not self._may_recheck(check, runs):
-            return Collected(tuple(runs))
         link = self._connections.get(cluster.metadata.key)
-        if link is None or link.client is None:
-            jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
-            asked = any(one.unhandled for one in runs)
-            why = jobs.why if asked and not isinstance(jobs, Known) else ""
-            return Collected(tuple(runs), why)
-        jobs = link.mirror.snapshot.jobs
-        active = {one.id for one in jobs.value} if isinstance(jobs, Known) else set[int]()
-        try:
-            found = await self._found(link.client, runs, active, cluster)
-        except SlurmError as error:
-            return Collected(tuple(runs), str(error))
-        new = [result for results in found.values() for result in results]
+        waits = any(one.unhandled for one in runs)
+        self._states.of(check).reserved &= _reserved(link)
+        if not waits and not self._may_recheck(check, runs, link):
+            return Collected(tuple(runs))
+        jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
+        if link is None or link.client is None or not isinstance(jobs, Known):
+            # Without the list of jobs that wait or run, each of them would be asked for.
+            return Collected(tuple(runs), jobs.why if waits and not isinstance(jobs, Known) else "")
+        active = {one.id for one in jobs.value}
+        found = await self._found(check, link.client, runs, active, cluster)
+        new = [result for results in found.results.values() for result in results]
         reacted = await self._react(check, link.client, runs, new)
         if reacted.changed:
             link.mirror.poll_soon()
         out: list[Run] = []
         for run in runs:
             done = [
-                one for one in found.get(run.job.metadata.uid, ()) if _is_done(one, reacted.kept)
+                one
+                for one in found.results.get(run.job.metadata.uid, ())
+                if _is_done(one, reacted.kept)
             ]
             out.append(await self._record(check, run, done))
-        failure = reacted.failure or await self._end_rechecks(check, link, out)
-        return Collected(tuple(out), failure)
+        failure = reacted.failure or found.failure or await self._end_rechecks(check, link, out)
+        return Collected(tuple(out), failure, found.has_more)
 
-    def _may_recheck(self, check: ActiveCheck, runs: Sequence[Run]) -> bool:
-        """Whether all has ended of a run that may have left reservations."""
-        declared = check.spec.slurm_job_spec
-        if declared is None or not (declared.each_worker_jobs or declared.each_worker_job_array):
+    async def release(self, check: ActiveCheck, cluster: SlurmCluster) -> float:
+        """End the reservations of a deleted check.
+
+        Returns for how many seconds its deletion waits at most for those that are left: a job may
+        run in one, but a Slurm that does not answer is no reason to wait for long.
+        """
+        runs = runs_of(self._caches, check)
+        if check.status.slurm_jobs_status is None and not any(one.submission.ids for one in runs):
+            return 0.0
+        link = self._connections.get(cluster.metadata.key)
+        if link is None or link.client is None:
+            return FOR_SLURM_S
+        try:
+            if await self._rechecks.end(check, link.client, results_of(runs)):
+                link.mirror.poll_soon()
+        except SlurmError:
+            return FOR_JOBS_S if isinstance(link.mirror.snapshot.jobs, Known) else FOR_SLURM_S
+        return 0.0
+
+    def _may_recheck(
+        self, check: ActiveCheck, runs: Sequence[Run], link: SlurmConnection | None
+    ) -> bool:
+        """Whether a reservation may be left of which no job runs any more.
+
+        A run for each worker may leave some. So may an earlier one, whose Job was deleted, or of a
+        spec that was another one: then a node is reserved that was not so at the last search.
+        """
+        if any(not one.has_ended for one in runs):
             return False
-        if not runs or any(not one.has_ended for one in runs):
-            return False
-        return self._states.of(check).ended != runs[-1].job.metadata.uid
+        state = self._states.of(check)
+        if runs and _is_for_each_worker(check) and state.ended != _last(runs):
+            return True
+        return _has_submitted(check) and not _reserved(link) <= state.reserved
 
     async def _end_rechecks(
         self, check: ActiveCheck, link: SlurmConnection, runs: Sequence[Run]
     ) -> str:
         """End reservations of the check once no job of it is left; why that failed."""
-        if link.client is None or not self._may_recheck(check, runs):
+        if link.client is None or not self._may_recheck(check, runs, link):
             return ""
+        reserved = _reserved(link)
         try:
             if await self._rechecks.end(check, link.client, results_of(runs)):
                 link.mirror.poll_soon()
         except SlurmError as error:
             return str(error)
-        self._states.of(check).ended = runs[-1].job.metadata.uid
+        state = self._states.of(check)
+        state.ended, state.reserved = _last(runs), reserved
         return ""
 
     async def _found(
         self,
+        check: ActiveCheck,
         client: Slurmrestd,
         runs: Sequence[Run],
         active: set[int],
         cluster: SlurmCluster,
-    ) -> Mapping[str, list[Result]]:
-        """New results by the Job's uid. Raises SlurmError."""
-        out: dict[str, list[Result]] = {}
-        for run in runs:
-            for job in run.unhandled:
-                if job in active:
-                    continue
-                results = await self._query(client, job, cluster)
-                if results is not None:
-                    out.setdefault(run.job.metadata.uid, []).extend(results)
-        return out
+    ) -> _Found:
+        """Results of jobs that do not wait or run any more.
 
-    async def _query(
-        self, client: Slurmrestd, job: int, cluster: SlurmCluster
-    ) -> tuple[Result, ...] | None:
-        """The results of one job under the id that was submitted; None while it waits or runs."""
-        try:
-            records = await client.job_results(job)
-        except NotFoundError:
-            if not self._clusters.has_slurmdbd(cluster):
-                return (lost(job, FORGOTTEN),)
-            records = await client.stored_job_results(job)
-            if not records:
-                return (lost(job, NO_RECORD),)
-        found = ended(records)
-        # Tasks of a job array have ids of their own.
-        return None if found is None else tuple(replace(one, job=job) for one in found)
+        A job without an answer withholds no other: the next reconcile goes on after it.
+        """
+        state, out = self._states.of(check), _Found()
+        left = [(run, job) for run in runs for job in run.unhandled if job not in active]
+        at = next((at for at, (_, job) in enumerate(left) if job == state.last_asked), -1) + 1
+        left = [*left[at:], *left[:at]]
+        out.has_more = len(left) > MOST_ASKED
+        stored = self._clusters.has_slurmdbd(cluster)
+        for run, job in left[:MOST_ASKED]:
+            state.last_asked = job
+            try:
+                records = await client.job_results(job)
+            except NotFoundError:
+                if stored:
+                    try:
+                        records = await client.stored_job_results(job)
+                    except SlurmError as error:
+                        stored, out.failure, out.has_more = False, str(error), False
+                        continue
+                elif out.failure:
+                    continue
+                else:
+                    records = ()
+            except SlurmError as error:
+                out.failure, out.has_more = str(error), False
+                break
+            results = _results(check.metadata.name, job, records, has_records=stored)
+            out.results.setdefault(run.job.metadata.uid, []).extend(results)
+        return out
 
     async def _react(
         self, check: ActiveCheck, client: Slurmrestd, runs: Sequence[Run], new: Sequence[Result]
     ) -> _Reacted:
         """Have each node react to the last result on it, if that is a new one."""
+        if not new:
+            return _Reacted(frozenset(), "", changed=False)
         kept: set[str] = set()
         own = policy(check)
-        others: list[tuple[ActiveCheck, Mapping[str, Result]]] | None = None
         failure, changed = "", False
+        fresh = set(new)
+
+        @cache
+        def results_of_others() -> list[tuple[ActiveCheck, Mapping[str, Result]]]:
+            return self._others(check)
+
+        def others(node: str) -> list[NodeResult]:
+            return [
+                NodeResult(policy(one), last[node])
+                for one, last in results_of_others()
+                if node in last
+            ]
+
         for node, result in newest_by_node([*results_of(runs), *new]).items():
-            if result not in new:
+            if result not in fresh:
                 continue
-            if others is None:
-                others = self._others(check)
-            beside = [NodeResult(policy(one), last[node]) for one, last in others if node in last]
             try:
                 changed |= await self._reactions.react(
-                    check, client, node, NodeResult(own, result), beside
+                    check, client, node, NodeResult(own, result), others
                 )
             except SlurmError as error:
                 kept.add(node)
@@ -195,18 +258,30 @@ class ResultCollector:
         """Write results to the Job."""
         if not results:
             return run
-        new = replace(run, results=(*run.results, *results))
-        left = ",".join(map(str, new.unhandled))
-        annotations = {RESULTS: encode(new.results), submission.UNHANDLED_IDS: left}
-        if not left:
+        every = (*run.results, *results)
+        done = {one.job for one in every}
+        ids = tuple(one for one in run.unhandled if one not in done)
+        annotations = {
+            RESULTS: encode(every),
+            submission.UNHANDLED_IDS: ",".join(map(str, ids)),
+        }
+        if not ids:
             annotations[submission.FINAL_TIME] = times.write(self._client.clock.time())
         await self._annotate(run, annotations)
-        self._states.of(check).written[run.job.metadata.uid] = new.results
-        return new
+        self._states.of(check).written[run.job.metadata.uid] = annotations
+        return replace(run, recorded=annotations[RESULTS], open=ids)
 
     def _with_written(self, check: ActiveCheck, run: Run) -> Run:
-        written = self._states.of(check).written.get(run.job.metadata.uid, ())
-        return replace(run, results=written) if len(written) > len(run.results) else run
+        """The run with its last results, which the cache may not show yet."""
+        states, uid = self._states.of(check).written, run.job.metadata.uid
+        written = states.get(uid)
+        if written is None:
+            return run
+        if run.recorded == written[RESULTS]:
+            del states[uid]
+            return run
+        ids = submission.ids_in(written[submission.UNHANDLED_IDS])
+        return replace(run, recorded=written[RESULTS], open=ids)
 
     def _forget(self, check: ActiveCheck, runs: Sequence[Run]) -> None:
         written, live = self._states.of(check).written, {one.job.metadata.uid for one in runs}
@@ -233,3 +308,40 @@ class _Reacted:
 
 def _is_done(result: Result, kept: frozenset[str]) -> bool:
     return kept.isdisjoint(result.nodes)
+
+
+def _results(
+    check: str, job: int, records: Sequence[JobResult], *, has_records: bool
+) -> tuple[Result, ...]:
+    """The results of one job under the id that was submitted; none while it waits or runs."""
+    if not records:
+        return (lost(job, NO_RECORD if has_records else FORGOTTEN),)
+    if not is_of(check, records):
+        return (lost(job, f"the job of that id is {records[0].name} now, which is no job of ours"),)
+    found = ended(records)
+    # Tasks of a job array have ids of their own.
+    return () if found is None else tuple(replace(one, job=job) for one in found)
+
+
+def _has_submitted(check: ActiveCheck) -> bool:
+    """Whether a run of the check has submitted Slurm jobs, or may have done so."""
+    return check.spec.check_type == "slurmJob" or check.status.slurm_jobs_status is not None
+
+
+def _is_for_each_worker(check: ActiveCheck) -> bool:
+    declared = check.spec.slurm_job_spec
+    if declared is None or check.spec.check_type != "slurmJob":
+        return False
+    return declared.each_worker_jobs or declared.each_worker_job_array
+
+
+def _last(runs: Sequence[Run]) -> str:
+    return runs[-1].job.metadata.uid if runs else ""
+
+
+def _reserved(link: SlurmConnection | None) -> frozenset[str]:
+    """Nodes that are in a reservation, as far as they are known."""
+    nodes = link.mirror.snapshot.nodes if link is not None else UNCONNECTED
+    if not isinstance(nodes, Known):
+        return frozenset()
+    return frozenset(one.name for one in nodes.value.values() if one.state & _RESERVED)

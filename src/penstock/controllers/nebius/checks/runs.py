@@ -12,7 +12,13 @@ from penstock.controllers.caches.owners import owned_by
 from penstock.controllers.observed.nebius_caches import NebiusCaches
 from penstock.decide.check.kubernetes_job import JobStatus, failure_words, job_status
 from penstock.decide.check.results import Result, decode
-from penstock.decide.check.submission import Submission, reported, submission
+from penstock.decide.check.submission import (
+    UNHANDLED_IDS,
+    Submission,
+    ids_in,
+    reported,
+    submission,
+)
 
 _ENDED = ("Succeeded", "Failed")
 RESULTS = penstock.CHECK_RESULTS.key
@@ -20,12 +26,15 @@ RESULTS = penstock.CHECK_RESULTS.key
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One Kubernetes Job. `results` are those that have had their reaction."""
+    """One Kubernetes Job."""
 
     job: Job
     status: JobStatus
     submission: Submission
-    results: tuple[Result, ...] = ()
+    recorded: str = ""
+    """Annotation with the results that have had their reaction."""
+    open: tuple[int, ...] | None = None
+    """Ids in the annotation of jobs that are still to be handled; None without one."""
     is_recorded: bool = True
     """Whether the annotations of the Job have the submission."""
     failure: str = ""
@@ -34,15 +43,31 @@ class Run:
     """Whether a pod of it is still to end, as far as the cache shows."""
 
     @property
+    def results(self) -> tuple[Result, ...]:
+        """The results that have had their reaction."""
+        return decode(self.recorded)
+
+    @property
     def has_ended(self) -> bool:
         """Whether its Job, its pods and its Slurm jobs have ended."""
         return self.status.has_ended and not self.is_reporting and not self.unhandled
 
     @property
     def unhandled(self) -> tuple[int, ...]:
-        """Ids of submitted jobs without a result."""
+        """Ids of submitted jobs that are still to be handled.
+
+        Of a run that is done nothing is decoded: thousands of workers give long annotations, which
+        are read at each change in Slurm. Nor has each run results of ours: of one that began before
+        a switch from the original, that has handled the jobs.
+        """
+        ids = self.submission.ids
+        if self.open is not None:
+            left = set(self.open)
+            ids = tuple(one for one in ids if one in left)
+        if not ids:
+            return ()
         done = {one.job for one in self.results}
-        return tuple(one for one in self.submission.ids if one not in done)
+        return tuple(one for one in ids if one not in done)
 
 
 def runs_of(caches: NebiusCaches, check: ActiveCheck) -> tuple[Run, ...]:
@@ -70,7 +95,8 @@ def _run(job: Job, pods: tuple[Pod, ...], check: ActiveCheck) -> Run:
         job,
         status,
         found,
-        decode(annotations.get(RESULTS, "")),
+        annotations.get(RESULTS, ""),
+        ids_in(annotations[UNHANDLED_IDS]) if UNHANDLED_IDS in annotations else None,
         is_recorded,
         failure,
         any(one.status.phase not in _ENDED for one in pods),

@@ -77,6 +77,8 @@ def last_run(check: ActiveCheck, run: Run | None) -> Finding:
             return _finding(False, CheckReason.FAILED, f"Job {name} failed: {run.failure}")
         return _finding(None, CheckReason.RUNNING, f"Job {name} is {run.status}")
     status = status_of_run(run)
+    if status is None and run.submission.ids:
+        return _finding(None, CheckReason.NO_RUN, "")
     if status is None:
         return _finding(None, CheckReason.RUNNING, f"Job {name} submits Slurm jobs")
     ok, reason = _REASONS[status]
@@ -84,8 +86,13 @@ def last_run(check: ActiveCheck, run: Run | None) -> Finding:
 
 
 def status_of_run(run: Run) -> RunStatus | None:
-    """What a run of Slurm jobs comes to; None before its pod has reported."""
+    """What a run of Slurm jobs comes to; None before its pod has reported.
+
+    None also if another operator has handled its jobs: that has written the status.
+    """
     if run.submission.ids:
+        if not run.results and not run.unhandled:
+            return None
         found = run_status(run.results, waits=bool(run.unhandled))
         is_partial = found is RunStatus.COMPLETE and run.status is JobStatus.FAILED
         return RunStatus.ERROR if is_partial else found

@@ -8,7 +8,7 @@ from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import labels
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.api.nebius.slurmcluster import SlurmCluster
-from penstock.controllers.observed.nebius_caches import CHECKS_BY_CLUSTER, cluster_of_check
+from penstock.controllers.observed.nebius_caches import CHECKS_BY_CLUSTER, CHECKS_BY_DEPENDENCY
 from penstock.controllers.observed.watching import keys
 from penstock.kube.runtime.declaration import Lookup
 
@@ -24,14 +24,8 @@ def checks_in(cluster: SlurmCluster, lookup: Lookup) -> list[str]:
 
 
 def checks_after(check: ActiveCheck, lookup: Lookup) -> list[str]:
-    """The checks that depend on a check."""
-    name = check.metadata.name
-    return [
-        one.metadata.key
-        for key in cluster_of_check(check)
-        for one in lookup.by(CHECKS_BY_CLUSTER, key)
-        if name in one.spec.depends_on
-    ]
+    """The checks that depend on a check, of whichever cluster in the namespace."""
+    return keys(lookup.by(CHECKS_BY_DEPENDENCY, check.metadata.key))
 
 
 def checks_with(obj: KubeObject, lookup: Lookup) -> list[str]:
