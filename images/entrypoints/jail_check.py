@@ -9,7 +9,7 @@ the variables of sbatch. The report is the termination message of the container,
 
 from __future__ import annotations
 
-import base64
+import binascii
 import contextlib
 import os
 import pwd
@@ -167,7 +167,7 @@ def listed(ids: Iterable[int]) -> str:
     found = sorted(set(ids))
     steps = [one - before for before, one in zip([0, *found], found, strict=False)]
     packed = zlib.compress(",".join(map(str, steps)).encode(), 9)
-    return COMPRESSED + base64.b85encode(packed).decode()
+    return COMPRESSED + binascii.b2a_base64(packed, newline=False).decode()
 
 
 def report(*lines: str) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 ENTRYPOINTS = Path(__file__).parents[3] / "images/entrypoints"
-# Modules seen in libpython3.14-minimal; look there before adding one (shlex, for one, is not).
+# Modules seen in libpython3.14-minimal; look there before adding one (shlex, for one, is not), or
+# among `sys.builtin_module_names` (binascii, zlib).
 MINIMAL = {
     "__future__",
     "argparse",
     "ast",
+    "binascii",
     "collections",
     "contextlib",
     "dataclasses",
@@ -35,6 +37,7 @@ MINIMAL = {
     "threading",
     "time",
     "types",
+    "zlib",
 }
 
 

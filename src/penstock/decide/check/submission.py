@@ -87,7 +87,7 @@ def ids_in(text: str) -> tuple[int, ...]:
 def _compressed_ids(text: str) -> tuple[int, ...]:
     """Ids as `images/entrypoints/jail_check.py` compresses them: steps from one to the next."""
     try:
-        packed = base64.b85decode(text)
+        packed = base64.b64decode(text, validate=True)
         steps = zlib.decompressobj().decompress(packed, _MOST_BYTES).decode().split(",")
     except (ValueError, zlib.error):
         return ()
