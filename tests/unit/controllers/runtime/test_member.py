@@ -51,10 +51,10 @@ def test_a_member_follows_a_controller_that_is_right() -> None:
 
 def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:
     found, _, restapi = clusters({"slurmctld": {"env": "A=b"}})
-    told = require_cluster(found, restapi)
-    assert isinstance(told, Finding)
-    assert (told.ok, told.reason) == (None, "ControllerInvalid")
-    assert "spec.slurmctld.env" in told.message
+    finding = require_cluster(found, restapi)
+    assert isinstance(finding, Finding)
+    assert (finding.ok, finding.reason) == (None, "ControllerInvalid")
+    assert "spec.slurmctld.env" in finding.message
 
 
 @pytest.mark.parametrize("key", ["slurm", "jwt"])
@@ -73,9 +73,12 @@ def test_a_member_does_not_begin_with_the_key_of_a_deleted_controller(key: str) 
         secret.metadata, resource_version="2", owner_references=(former,)
     )
     put(found.caches.secrets, msgspec.structs.replace(secret, metadata=meta))
-    told = require_cluster(found, restapi)
-    assert isinstance(told, Finding)
-    assert (told.ok, told.message) == (None, f"Waiting for the keys in Secret slurm-auth-{key}")
+    finding = require_cluster(found, restapi)
+    assert isinstance(finding, Finding)
+    assert (finding.ok, finding.message) == (
+        None,
+        f"Waiting for the keys in Secret slurm-auth-{key}",
+    )
     status = msgspec.structs.replace(
         controller.status, conditions=(Condition(type="ConfigApplied", status="True"),)
     )
@@ -100,9 +103,9 @@ def test_a_jwks_file_that_is_not_utf8_is_named_and_nothing_is_made_of_it() -> No
     broken = base64.b64encode(b'{"keys": ["\xff"]}').decode()
     keys = msgspec.structs.replace(files(1), binary_data={"jwks.json": broken})
     put(found.caches.config_maps, keys)
-    (told,) = missing.prerequisite_findings(found, controller, found.cluster(controller))
-    assert (told.ok, told.reason) == (False, "JwksUnreadable")
-    assert "key jwks.json of ConfigMap keys is not UTF-8" in told.message
+    (finding,) = missing.prerequisite_findings(found, controller, found.cluster(controller))
+    assert (finding.ok, finding.reason) == (False, "JwksUnreadable")
+    assert "key jwks.json of ConfigMap keys is not UTF-8" in finding.message
     assert found.absent_config_maps(controller) == ["keys"]
     text = base64.b64encode(b"{}").decode()
     put(
