@@ -7,15 +7,14 @@ be handled, whichever job ended first.
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, cast
 
+from penstock.base.compressed import compress, plain
 from penstock.slurm import hostlist
 from penstock.slurm.job_result import JobEnd, JobResult
 
@@ -27,7 +26,6 @@ _LONG = 65_536
 which jobs on some 4,000 nodes would fill."""
 _LAST_SECOND = 2**32 - 1
 """Of Slurm's times. Source: slurmrestd's OpenAPI, uint32 numbers."""
-_COMPRESSED = "zlib:"
 _MOST_BYTES = 4 * 1024 * 1024
 """Of a compressed text that somebody else may have written."""
 
@@ -139,28 +137,20 @@ def encode(results: Iterable[Result]) -> str:
     text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else ""
     if len(text) < _LONG:
         return text
-    return _COMPRESSED + base64.b64encode(zlib.compress(text.encode())).decode()
+    return compress(text)
 
 
 @lru_cache(maxsize=32)
 def decode(text: str) -> tuple[Result, ...]:
     """The results in the text of an annotation; what cannot be read is left out."""
     try:
-        rows: Any = json.loads(_plain(text) or "[]")
-    except (ValueError, RecursionError, zlib.error):
+        rows: Any = json.loads(plain(text, _MOST_BYTES) or "[]")
+    except (ValueError, RecursionError):
         return ()
     if not isinstance(rows, list):
         return ()
     found = (_row(row) for row in cast("list[Any]", rows))
     return tuple(one for one in found if one is not None)
-
-
-def _plain(text: str) -> str:
-    """Raises ValueError and zlib.error for a text that `encode` has not written."""
-    if not text.startswith(_COMPRESSED):
-        return text
-    packed = base64.b64decode(text.removeprefix(_COMPRESSED), validate=True)
-    return zlib.decompressobj().decompress(packed, _MOST_BYTES).decode()
 
 
 def _row(row: Any) -> Result | None:

@@ -7,14 +7,13 @@ the operator: the operator copies them to the annotations.
 
 from __future__ import annotations
 
-import base64
 import re
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
 from penstock.api.kubernetes.kinds import Pod
+from penstock.base.compressed import MARK, plain
 from penstock.catalog.marks import nebius
 
 JOB_IDS = nebius.SLURM_JOB_IDS.key
@@ -28,7 +27,6 @@ _MOST = 10_000
 _LAST = 0xFFFFFFFD
 """The highest id: in a federation it begins with the number of the cluster."""
 _ID = re.compile(r"[0-9]{1,10}")
-_COMPRESSED = "zlib:"
 _MOST_BYTES = 1024 * 1024
 
 
@@ -71,8 +69,8 @@ def submission_annotations(found: Submission) -> dict[str, str]:
 
 def ids_in(text: str) -> tuple[int, ...]:
     """The ids in a list with ranges, each once; what is no id is left out."""
-    if text.startswith(_COMPRESSED):
-        return _compressed_ids(text.removeprefix(_COMPRESSED))
+    if text.startswith(MARK):
+        return _compressed_ids(text)
     found: dict[int, None] = {}
     for item in text.split(","):
         first, dash, last = item.strip().partition("-")
@@ -87,9 +85,8 @@ def ids_in(text: str) -> tuple[int, ...]:
 def _compressed_ids(text: str) -> tuple[int, ...]:
     """Ids as `images/entrypoints/jail_check.py` compresses them: steps from one to the next."""
     try:
-        packed = base64.b64decode(text, validate=True)
-        steps = zlib.decompressobj().decompress(packed, _MOST_BYTES).decode().split(",")
-    except (ValueError, zlib.error):
+        steps = plain(text, _MOST_BYTES).split(",")
+    except ValueError:
         return ()
     if not all(map(_ID.fullmatch, steps)):
         return ()
