@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds reference manifests test parts storm cert-manager plans demo down docs bench bench-check lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference manifests test parts storm cert-manager open-kruise plans demo down docs bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -75,6 +75,9 @@ storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 
 
 cert-manager: venv ## the chart's certificate by a real cert-manager, which is compiled for it (some ten minutes)
 	.venv/bin/pytest -s tests/e2e/cert_manager.py
+
+open-kruise: venv ## the switch from soperator beside OpenKruise's controller, compiled for it (some ten minutes)
+	.venv/bin/pytest -s tests/e2e/open_kruise.py
 
 plans: venv ## play fault plans on all cores, also of SlurmClusters (COUNT=10000 SEED=1)
 	PYTHONPATH=tests $(PY) -m fault_plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going; kept=$$?; \

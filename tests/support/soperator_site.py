@@ -124,6 +124,20 @@ class Taken:
         found = await self.all(PODS)
         return {one["metadata"]["name"]: one["metadata"]["uid"] for one in found}
 
+    async def has_all_pods(self) -> bool:
+        """Whether OpenKruise's StatefulSets have their pods, which are made ready.
+
+        OpenKruise makes the next worker of soperator 5.0 once the one before is ready.
+        """
+        every = await self.all(ADVANCED_STATEFUL_SETS)
+        names = {one["metadata"]["name"] for one in every}
+        for pod in await self.all(PODS):
+            if pod["metadata"]["name"].rpartition("-")[0] in names:
+                await self._ready(pod)
+        return all(
+            one.get("status", {}).get("replicas") == one["spec"]["replicas"] for one in every
+        )
+
     async def play_controllers(self) -> None:
         """Finish what is to be orphaned, and have StatefulSets adopt pods that nobody controls."""
         for one in await self.all(ADVANCED_STATEFUL_SETS):
@@ -142,6 +156,18 @@ class Taken:
                 stem = pod["metadata"]["name"].rpartition("-")[0]
                 if stem == one["metadata"]["name"] and not _owners(pod):
                     await self._own(pod, [owner_of(one)])
+
+    async def _ready(self, pod: Json) -> None:
+        conditions: list[Json] = pod["status"].get("conditions") or []
+        others = [one for one in conditions if one["type"] != "Ready"]
+        if ("Ready", "True") in {(one["type"], one["status"]) for one in conditions}:
+            return
+        ready = {"type": "Ready", "status": "True"}
+        body = {"status": {"phase": "Running", "conditions": [*others, ready]}}
+        name, space = pod["metadata"]["name"], self.lab.namespace
+        # Pods that Penstock added to an ephemeral NodeSet end on the way back.
+        with contextlib.suppress(NotFoundError):
+            await self.lab.client.patch(PODS, space, name, body, subresource="status")
 
     async def _own(self, pod: Json, owners: list[Json]) -> None:
         if owners == _owners(pod):
@@ -189,10 +215,13 @@ def _owners(pod: Json) -> list[Json]:
 
 
 @asynccontextmanager
-async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGenerator[Taken]:
+async def left_by(
+    node: Node, version: str, *, real: bool = False, kruise: bool = False
+) -> AsyncGenerator[Taken]:
     """All that soperator left in a namespace, and pods that run.
 
     With `real` controllers and kubelets pods wait for a Kubernetes node that has soperator's label.
+    With `kruise` OpenKruise's own controller runs and makes the pods of its StatefulSets.
     """
     name = NAMES[version]
     async with (
@@ -210,7 +239,9 @@ async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGener
             resource = KIND.get((one["apiVersion"], one["kind"]))
             if resource is not None:
                 await _make(found, soperator, resource, one, real=real)
-        for one in await found.all(ADVANCED_STATEFUL_SETS):
+        if kruise:
+            await found.until(found.has_all_pods)
+        for one in () if kruise else await found.all(ADVANCED_STATEFUL_SETS):
             revision = digest(one["spec"]["template"])
             for number in range(one["spec"]["replicas"]):
                 await _pod(lab_, pod_of(one, f"{one['metadata']['name']}-{number}", revision))
@@ -261,7 +292,9 @@ async def _remove(client: Client, space: str, *, real: bool) -> None:
         for one in json.loads(listed.body).get("items", ()):
             if one["metadata"].get("finalizers"):
                 body: Json = {"metadata": {"finalizers": None}}
-                await client.patch_raw(resource, space, one["metadata"]["name"], body)
+                # The garbage collector may be faster.
+                with contextlib.suppress(NotFoundError):
+                    await client.patch_raw(resource, space, one["metadata"]["name"], body)
         options = json.dumps({"gracePeriodSeconds": 0}).encode()
         await client.transport.send(Request("DELETE", path, body=options))
     for one in await _names_of(client, PRIORITIES):
@@ -283,6 +316,8 @@ async def _make(
 ) -> None:
     lab_, space = found.lab, found.lab.namespace
     made = found.left.fresh(one)
+    if resource is ADVANCED_STATEFUL_SETS:
+        _without_proc_mount(made["spec"]["template"]["spec"])
     own = one["metadata"].get("managedFields", [{}])[0].get("manager") == MANAGER
     for name in _priorities(made):
         body = {"metadata": {"name": name}, "value": 0}
@@ -316,12 +351,17 @@ def _priorities(one: Json) -> list[str]:
     return [spec["priorityClassName"]] if "priorityClassName" in spec else []
 
 
-async def _pod(lab_: Lab, pod: Json) -> None:
+def _without_proc_mount(spec: Json) -> None:
     # Kubernetes rejects Unmasked without a user namespace since 1.33, after the time of soperator
-    # 1.23; the simulated Kubernetes node has no user namespaces.
-    spec = {k: v for k, v in pod["spec"].items() if k != "hostUsers"}
+    # 1.23.
     for container in spec["containers"]:
         container.get("securityContext", {}).pop("procMount", None)
+
+
+async def _pod(lab_: Lab, pod: Json) -> None:
+    # The simulated Kubernetes node has no user namespaces.
+    spec = {k: v for k, v in pod["spec"].items() if k != "hostUsers"}
+    _without_proc_mount(spec)
     await lab_.client.create(PODS, {**pod, "spec": spec})
 
 
