@@ -252,3 +252,41 @@ def test_the_first_change_replaces_slurmctld_alone_under_a_job(
     replaced = {name for name, one in cluster.pods().items() if pods.get(name) != one}
     assert {name.split("-")[0] for name in replaced} == {"controller", "sconfigcontroller"}
     eventually("it is applied", lambda: cluster.reason("ConfigApplied").startswith("True"), LONG_S)
+
+
+@pytest.mark.parametrize("cluster", ["1.23"], indirect=True)
+def test_an_image_without_pyxis_stops_at_the_first_worker_and_names_both_ways_out(
+    cluster: Used,
+) -> None:
+    """D82: no job fails, the other worker runs on, and an optional plug-in ends the trouble."""
+    job, pods = cluster.submit("fourth"), cluster.pods()
+    (busy,) = cluster.user(f"squeue -h -j {job} -o %N").split()
+    (idle,) = set(cluster.workers) - {busy}
+    image = {"slurmd": {"image": cluster.roles["jail-slurmd"]}}
+    cluster.patch("slurmcluster", cluster.name, {"slurmNodes": {"worker": image}})
+
+    def advised() -> bool:
+        found = [one.get("message", "") for one in cluster.get()["status"]["conditions"]]
+        print(
+            found,
+            cluster.nodes(),
+            cluster.kubectl("get", "pods"),
+            cluster.kubectl("logs", idle, "-c", "slurmd", "--tail=8"),
+        )
+        return any("plugStackConfig.pyxis.required" in one and idle in one for one in found)
+
+    eventually("the SlurmCluster names the plug-in and what to do", advised, LONG_S)
+    assert cluster.state(job) == "RUNNING"
+    assert cluster.pods()[busy] == pods[busy]
+    assert cluster.user(f"srun {cluster.options} hostname").split() == [busy]
+    cluster.patch("slurmcluster", cluster.name, {"plugStackConfig": {"pyxis": {"required": False}}})
+    eventually("the new worker is idle", lambda: cluster.nodes().get(idle) == "idle", LONG_S)
+    cluster.end(job, "fourth")
+    eventually(
+        "the other one is replaced",
+        lambda: cluster.pods().get(busy, pods[busy]) != pods[busy],
+        LONG_S,
+    )
+    both = dict.fromkeys(cluster.workers, "idle")
+    eventually("both are idle", lambda: cluster.nodes() == both, LONG_S)
+    assert cluster.hosts() == [*cluster.workers]

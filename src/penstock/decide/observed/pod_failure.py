@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.kinds import ContainerStatus, ContainerWaiting, Pod
+from penstock.decide.observed import spank_plugin
 from penstock.decide.observed.image_pull import REASONS, Pull, advice
 from penstock.decide.observed.job_text import printable
 from penstock.model.image_sources import ImageSources
@@ -38,6 +39,8 @@ class PodFailure:
     needs_action: bool
     pull: Pull | None = None
     """The image that its Kubernetes node cannot get."""
+    plugin: str = ""
+    """The plug-in that plugstack.conf requires and the image lacks."""
 
 
 def pod_failure(pod: Pod) -> PodFailure | None:
@@ -63,24 +66,39 @@ def pod_failure(pod: Pod) -> PodFailure | None:
                 return PodFailure(text, needs_action=True, pull=pull)
             said = termination_message(container) or message
             words = f"{reason}{f' ({said})' if said else ''}"
-            return PodFailure(f"{name}: container {container.name} {words}", needs_action=True)
+            text = f"{name}: container {container.name} {words}"
+            plugin = spank_plugin.missing(_last_output(container))
+            return PodFailure(text, needs_action=True, plugin=plugin)
     return None
 
 
 def next_step(of: ImageSources | None, found: Iterable[PodFailure]) -> str:
-    """What to do about the first image that cannot be got, as a second sentence of a message."""
-    pull = next((one.pull for one in found if one.pull is not None), None)
-    return f". {advice(of, pull)}" if of is not None and pull is not None else ""
+    """What to do about an image, as a second sentence of a message.
+
+    The first one that cannot be got comes before one that lacks a plug-in of plugstack.conf.
+    """
+    every = tuple(found)
+    pull = next((one.pull for one in every if one.pull is not None), None)
+    if of is not None and pull is not None:
+        return f". {advice(of, pull)}"
+    plugin = next((one.plugin for one in every if one.plugin), "")
+    return f". {spank_plugin.advice(plugin)}" if plugin else ""
 
 
 def termination_message(container: ContainerStatus) -> str:
     """The end of what a container wrote before it ended, as far as the kubelet kept it."""
+    output = _last_output(container)
+    if not output:
+        return ""
+    lines = [printable(_STAMP.sub("", line.strip())) for line in output.split("\n")]
+    said = [line for line in lines if line and not line.startswith(_SUPERVISOR)]
+    return " / ".join((said or lines)[-_LINES:])[-_LETTERS:]
+
+
+def _last_output(container: ContainerStatus) -> str:
     for state in (container.state, container.last_state):
         if state.terminated is not None and state.terminated.message:
-            every = state.terminated.message.split("\n")
-            lines = [printable(_STAMP.sub("", line.strip())) for line in every]
-            said = [line for line in lines if line and not line.startswith(_SUPERVISOR)]
-            return " / ".join((said or lines)[-_LINES:])[-_LETTERS:]
+            return state.terminated.message
     return ""
 
 

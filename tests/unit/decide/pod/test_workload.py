@@ -152,3 +152,28 @@ def test_a_pod_that_its_statefulset_would_wait_for_in_vain_is_known():
     assert not stuck(of("old", running), "slurmctld", "new")
     assert not stuck(of("old", broken), "slurmctld", None)
     assert not stuck(pod(), "slurmctld", "new")
+
+
+LOG = """[2026-11-27T02:00:00.000] error: spank: plugstack.conf:2: Failed to load plugin \
+spank_pyxis.so. Aborting.
+[2026-11-27T02:00:00.001] error: a
+[2026-11-27T02:00:00.002] error: b
+[2026-11-27T02:00:00.003] fatal: c
+"""
+
+
+def test_a_plug_in_that_the_image_lacks_is_named_with_the_next_step():
+    found = workload("slurmctld", 1, [waiting("CrashLoopBackOff", last=LOG)])
+    assert (found.ok, found.reason) == (False, "PodsFailing")
+    assert found.message.endswith(
+        ". Use an image that has spank_pyxis.so, or make it optional in plugstack.conf "
+        "(SlurmCluster: set spec.plugStackConfig.pyxis.required to false)"
+    )
+    other = LOG.replace("spank_pyxis", "extra")
+    found = workload("slurmctld", 1, [waiting("CrashLoopBackOff", last=other)])
+    assert found.message.endswith("has extra.so, or make it optional in plugstack.conf")
+
+
+def test_another_end_has_no_advice_about_plug_ins():
+    found = workload("slurmctld", 1, [waiting("CrashLoopBackOff", last="fatal: no\n")])
+    assert found.message.endswith("CrashLoopBackOff (fatal: no)")
