@@ -70,6 +70,15 @@ SLURM_CHECK = {
     },
     "failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}},
 }
+COMMENT_CHECK = {
+    **SLURM_CHECK,
+    "name": "broken-link",
+    "failureReactions": {
+        "commentSlurmNode": {"commentPrefix": "[node_problem]"},
+        "addReservation": {"prefix": "suspicious"},
+    },
+    "successReactions": {"removeReservation": {"prefix": "suspicious"}},
+}
 CHECK_S = 120.0
 """Within which a check has run: a pod that submits, and its jobs."""
 IN_PROLOG = [
@@ -458,3 +467,30 @@ def test_a_check_in_slurm_jobs_drains_its_worker_and_takes_the_drain_back(
     checked.kubectl("delete", "activecheck", name, "after")
     gone = ("get", "cronjob,job", "-o", "name", "-l", "app.kubernetes.io/component=soperatorchecks")
     eventually("its objects are gone", lambda: not checked.kubectl(*gone), CHECKED_S)
+
+
+def test_a_check_comments_and_reserves_its_worker_until_it_completes_there(
+    checked: SlurmClusterSite,
+) -> None:
+    """S113: the node takes no job of a user, and the next run tests it in the reservation."""
+    name, run = "broken-link", "slurmJobsStatus.lastRunStatus"
+    broken = "/mnt/jail/srv/broken-worker-0"
+    checked.run("login-0", "sshd", f"touch {broken}")
+    declare(checked, COMMENT_CHECK)
+    until_status(checked, name, run, "Failed")
+    mark, reserved = f"[node_problem] {name}: job ", "ReservationName=suspicious-worker-0 "
+
+    def seen(node: str) -> tuple[bool, bool]:
+        found = checked.scontrol("show", "reservation", "-o")
+        return mark in checked.scontrol("show", "node", node), reserved in found
+
+    eventually("it is marked", lambda: seen("worker-0") == (True, True), CHECKED_S)
+    assert mark not in checked.scontrol("show", "node", "worker-1")
+    assert reason(checked, "worker-0") == ""
+    assert checked.session("srun hostname") == "worker-1"
+    checked.run("login-0", "sshd", f"rm {broken}")
+    checked.kubectl("create", "job", "mended", f"--from=cronjob/{name}")
+    eventually("both marks are gone", lambda: seen("worker-0") == (False, False), CHECK_S)
+    until_status(checked, name, run, "Complete")
+    checked.until_idle(2)
+    checked.kubectl("delete", "activecheck", name)

@@ -425,6 +425,24 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         "spec.failureReactions.drainSlurmNode.drainReasonPrefix",
         "printable",
     ),
+    (
+        EACH,
+        {"spec.failureReactions": {"commentSlurmNode": {"commentPrefix": "a\nb"}}},
+        "spec.failureReactions.commentSlurmNode.commentPrefix",
+        "printable",
+    ),
+    (
+        EACH,
+        {"spec.successReactions": {"removeReservation": {"prefix": "a b"}}},
+        "spec.successReactions.removeReservation.prefix",
+        "letters, digits",
+    ),
+    (
+        EACH,
+        {"spec.failureReactions": {"addReservation": {"prefix": "activecheck.x"}}},
+        "spec.failureReactions.addReservation.prefix",
+        "not activecheck. first",
+    ),
     (CHECK, {"spec.dependsOn": ["a", "a"]}, "spec.dependsOn", "'a' is there 2 times"),
     (
         EACH,
@@ -839,16 +857,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         CHECK,
         {"spec.failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}}},
         "spec.failureReactions, spec.successReactions: not used for checkType k8sJob",
-    ),
-    (
-        EACH,
-        {"spec.failureReactions": {"commentSlurmNode": {"commentPrefix": "x"}}},
-        "commentSlurmNode of reactions: not served yet",
-    ),
-    (
-        EACH,
-        {"spec.failureReactions": {"addReservation": {"prefix": "x"}}},
-        "addReservation, removeReservation of reactions: not served yet",
     ),
     (EACH, {"spec.slurmJobSpec.mungeContainer.args": ["x"]}, "mungeContainer: image, command"),
     ("nodeconfigurator-5.0-0", {}, "spec: not served yet, no Kubernetes node"),

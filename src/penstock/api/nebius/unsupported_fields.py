@@ -286,19 +286,6 @@ CHECK: tuple[Row[ActiveCheckSpec], ...] = (
         "not used for checkType k8sJob, which has no Slurm nodes",
     ),
     Row(
-        "commentSlurmNode of reactions",
-        lambda s: any(one.comment_slurm_node is not None for one in _reactions_of(s)),
-        f"{_NOT_YET}, the comment of a Slurm node names its pod; the status has the job",
-    ),
-    Row(
-        "addReservation, removeReservation of reactions",
-        lambda s: any(
-            one.add_reservation is not None or one.remove_reservation is not None
-            for one in _reactions_of(s)
-        ),
-        f"{_NOT_YET}, no reservation is changed",
-    ),
-    Row(
         "mungeContainer",
         lambda s: (
             (found := _munge_of(s)) is not None

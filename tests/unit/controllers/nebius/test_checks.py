@@ -487,6 +487,82 @@ def test_a_drained_node_comes_back_only_if_a_job_in_its_reservation_completes(en
     played(play)
 
 
+COMMENT = {"commentSlurmNode": {"commentPrefix": "[node_problem]"}}
+RESERVE = {"addReservation": {"prefix": "suspicious"}}
+RELEASE = {"removeReservation": {"prefix": "suspicious"}}
+
+
+def test_a_failure_comments_and_reserves_its_node_and_a_success_ends_both():
+    """S113: the operator's own words in the comment stay."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+
+        def comment(name: str) -> Json:
+            return json.loads(ctld.nodes[name].comment or "{}")
+
+        good, bad = submit(lab)
+        (node,), (whole,) = bad.nodes, good.nodes
+        await lab.until(lambda: comment(node) and comment(whole))
+        before = comment(node)
+        declare(lab, failureReactions={**COMMENT, **RESERVE}, successReactions=RELEASE)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, good)
+        finish(lab, bad, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Failed")
+        mark = f"[node_problem] {GPU}: job {bad.id} [slurm_job]"
+        assert comment(node) == {**before, "check": mark}
+        assert "check" not in comment(whole)
+        assert reasons(lab) == {}
+        (made,) = ctld.reservations.values()
+        assert made["name"] == f"suspicious-{node}"
+        assert made["node_list"] == node
+        assert {"IGNORE_JOBS", "MAINT"} <= {*made["flags"]}
+        assert "soperatorchecks" in made["users"]
+        await lab.settled(60)
+        assert await lab.settled() == []
+        assert comment(node)["check"] == mark
+        later = ctld.run(node, name=GPU)
+        lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
+        again(lab, GPU, "now")
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, later)
+        await lab.until(lambda: run_status(lab) == "Complete")
+        assert comment(node) == before
+        assert not ctld.reservations
+        await lab.settled(60)
+        assert await lab.settled() == []
+
+    played(play)
+
+
+def test_a_reservation_that_an_admin_made_of_that_name_stays():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+        jobs = submit(lab)
+        (node,) = jobs[0].nodes
+        now = int(ctld.clock())
+        body = {
+            "name": f"suspicious-{node}",
+            "node_list": sorted(ctld.nodes),
+            "users": ["alice"],
+            "flags": ["MAINT"],
+            "start_time": {"set": True, "number": now},
+            "end_time": {"set": True, "number": now + 10**8},
+        }
+        ctld.update_reservation(body)
+        declare(lab, successReactions=RELEASE)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        for one in jobs:
+            finish(lab, one)
+        await lab.until(lambda: run_status(lab) == "Complete")
+        assert [*ctld.reservations] == [f"suspicious-{node}"]
+
+    played(play)
+
+
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_deleted_check_leaves_no_reservation_and_its_node_stays_drained(runs: bool):
     """Whether its job in the reservation has ended or not."""
