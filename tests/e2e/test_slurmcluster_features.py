@@ -16,6 +16,7 @@ from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
+from penstock.local.charts import objects, rendered
 from penstock.local.errors import LocalError
 from penstock.local.images import build_jail
 
@@ -70,6 +71,8 @@ SLURM_CHECK = {
     },
     "failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}},
 }
+CHART_S = 300
+"""Within which the checks of the chart have run one after another."""
 COMMENT_CHECK = {
     **SLURM_CHECK,
     "name": "broken-link",
@@ -494,3 +497,34 @@ def test_a_check_comments_and_reserves_its_worker_until_it_completes_there(
     until_status(checked, name, run, "Complete")
     checked.until_idle(2)
     checked.kubectl("delete", "activecheck", name)
+
+
+def test_the_checks_of_the_chart_run_on_workers_without_gpus(checked: SlurmClusterSite) -> None:
+    """S113: a check of GPUs is skipped with the reason, and others that depend on it run."""
+    spec = checked.get()["spec"]
+    of_operator = "jsonpath={.spec.template.spec.containers[0].image}"
+    writer = f"deployment/{checked.name}-sconfigcontroller"
+    given = {
+        "slurmClusterRefName": checked.name,
+        "images": {
+            "k8sJob": spec["slurmNodes"]["login"]["sshd"]["image"],
+            "operator": checked.kubectl("get", writer, "-o", of_operator),
+        },
+        "jobContainer": {"volumes": [spec["volumeSources"][0]]},
+    }
+    made = objects(rendered("soperator-activechecks", "checks", checked.namespace, given))
+    for one in made:
+        checked.apply(one)
+    waiter = f"{checked.name}-wait-for-active-checks"
+    checked.kubectl("wait", f"job/{waiter}", "--for=condition=Complete", f"--timeout={CHART_S}s")
+    names = [one["metadata"]["name"] for one in made if one["kind"] == "ActiveCheck"]
+    gpus, healthy = (f"{checked.name}-{one}" for one in ("gpu-checks", "ensure-healthy-nodes"))
+    until_status(checked, gpus, "slurmJobsStatus.lastRunStatus", "Skipped")
+    assert "no Slurm node has any" in checked.kubectl("get", "activecheck", gpus, "-o", "yaml")
+    until_status(checked, healthy, "slurmJobsStatus.lastRunStatus", "Complete")
+    assert checked.session("id -un", "soperatorchecks") == "soperatorchecks"
+    again = f"{checked.name}-retrigger-checks"
+    checked.kubectl("create", "job", "again", f"--from=cronjob/{again}")
+    until_status(checked, again, "k8sJobsStatus.lastJobStatus", "Complete")
+    assert f"created Job {checked.name}-gpu-checks-" in checked.kubectl("logs", "job/again")
+    checked.kubectl("delete", "activecheck", *names)
