@@ -503,7 +503,7 @@ def test_the_checks_of_the_chart_run_on_workers_without_gpus(checked: SlurmClust
     """S113: a check of GPUs is skipped with the reason, and others that depend on it run."""
     spec = checked.get()["spec"]
     of_operator = "jsonpath={.spec.template.spec.containers[0].image}"
-    writer = f"deployment/{checked.name}-sconfigcontroller"
+    writer = "deployment/sconfigcontroller"
     given = {
         "slurmClusterRefName": checked.name,
         "images": {

@@ -17,11 +17,11 @@ from penstock.decide.check.reaction import (
 from penstock.kube.client.clock import Clock
 from penstock.slurm import hostlist
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.slurm.rest.errors import NotFoundError, SlurmError
+from penstock.slurm.rest.errors import NotFoundError, SlurmError, UnreachableError
 from penstock.slurm.rest.reservation import Reservation, WantedReservation
 
 _USERS: Final = (("root", "soperatorchecks"), ("root",))
-"""Users of the reservation: slurmctld rejects one that it does not have."""
+"""Users of the reservation: Slurm rejects one that it does not have."""
 _MINUTES: Final = 365 * 24 * 60
 """Duration of the reservation. Source: slurmctld reads an infinite one as one year."""
 
@@ -65,8 +65,11 @@ class NodeReservations:
                     )
                 )
                 break
-            except SlurmError as error:
-                if not error.is_rejection or users == _USERS[-1]:
+            except UnreachableError:
+                raise
+            except SlurmError:
+                # Slurm 26.05 answers with different numbers where it cannot resolve a user.
+                if users == _USERS[-1]:
                     raise
         words = f"Reserved Slurm node {node}: reservation {name}"
         self._events.warning(check, Event.CHECK_RESERVED, words, "Reserve")
