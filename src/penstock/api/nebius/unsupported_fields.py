@@ -53,9 +53,13 @@ CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
         "not used: NCCL finds its topology itself",
     ),
     Row(
-        "spec.periodicChecks",
-        lambda s: s.periodic_checks is not None,
-        f"{_NOT_YET}, no check runs",
+        "spec.periodicChecks.ncclBenchmark.image",
+        lambda s: (
+            s.periodic_checks is not None
+            and s.periodic_checks.nccl_benchmark.enabled
+            and bool(s.periodic_checks.nccl_benchmark.image)
+        ),
+        "not used: the image of the logins submits the jobs, and all_reduce_perf is the jail's",
     ),
     Row(
         "spec.slurmTopologyConfigMapRefName",
