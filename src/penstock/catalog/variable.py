@@ -246,6 +246,13 @@ VARIABLES: Final = (
         "Most jobs of one run, 0 for any number; spec.slurmJobSpec.maxNumberOfJobs.",
     ),
     Variable(
+        "ACTIVE_CHECK_RESERVATION_PREFIX",
+        "program of slurmJob checks",
+        "",
+        "Begin of reservations in which nodes get a job too; spec.successReactions."
+        "removeReservation.prefix.",
+    ),
+    Variable(
         "JAIL_MODE",
         "images of a SlurmCluster",
         "Shared",

@@ -50,6 +50,11 @@ def populate_job(cluster: str) -> str:
     return f"{cluster}-populate-jail"
 
 
+def nccl_benchmark(cluster: str) -> str:
+    """The ActiveCheck of spec.periodicChecks.ncclBenchmark, and its CronJob."""
+    return f"{cluster}-nccl-benchmark"
+
+
 def service(cluster: str, component: str) -> str:
     """The Service of controller, login, accounting, rest, login-headless, worker or nodeset."""
     return f"{cluster}-{component}-svc"

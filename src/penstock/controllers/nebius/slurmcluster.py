@@ -29,6 +29,8 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius import names
+from penstock.api.nebius.active_check import ACTIVE_CHECKS
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
@@ -75,6 +77,7 @@ from penstock.decide.drift import findings as drift_finding
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 from penstock.render.nebius import adopted_workload as adopted
+from penstock.render.nebius.check import nccl_benchmark
 from penstock.render.nebius.cluster import (
     file_maps,
     login,
@@ -155,6 +158,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 POD_MONITORS,
             )
         ),
+        Watch(ACTIVE_CHECKS, owner_of(SLURM_CLUSTERS), spec_changed),
         Watch(CONFIG_MAPS, clusters_using),
         Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
@@ -218,6 +222,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         of_directory = await self._sssd.reconcile(obj, self.events)
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
+        await self._apply_benchmark(obj, cluster)
         report = AdoptionReport()
         slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj), report)
         whole = next(iter(slurmdbd), None)
@@ -282,6 +287,14 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *file_maps.objects(cluster.cluster),
             worker_budget(cluster),
         ]
+
+    async def _apply_benchmark(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
+        """Create the ActiveCheck of spec.periodicChecks, or delete it once it is off."""
+        wanted = nccl_benchmark.objects(cluster)
+        await self.objects.apply(obj, self.events, wanted)
+        if not wanted:
+            name = names.nccl_benchmark(obj.metadata.name)
+            await self.objects.remove(obj, self.events, "ActiveCheck", name)
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool
