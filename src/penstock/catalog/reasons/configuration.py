@@ -48,11 +48,10 @@ class ConfigReason(ConditionReason):
         "Declared values are not in slurm.conf, as this Slurm does not know them.",
         "Remove the fields, or use a Slurm that knows them.",
     )
-    TOPOLOGY_LABELS_REFUSED = (
-        "TopologyLabelsRefused",
+    TOPOLOGY_LABELS_REJECTED = (
+        "TopologyLabelsRejected",
         "Topology labels of Kubernetes nodes contradict those of others, so they are not used.",
         "Correct the labels that the message names.",
-        PERSON,
     )
     VERSION_REFUSED = (
         "SlurmVersionRefused",

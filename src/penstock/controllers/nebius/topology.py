@@ -65,7 +65,7 @@ def clusters_with_file(config_map: ConfigMap, lookup: Lookup) -> list[str]:
 @dataclass(slots=True)
 class _State:
     burst: Burst | None = None
-    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    rejected: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: bool = False
 
 
@@ -84,7 +84,7 @@ class ClusterTopology:
         """Note the file that the SlurmCluster is to have from now on."""
         state, published = self._states.of(obj), self._clusters.published(obj)
         written = published.get(TOPOLOGY_CONF, "")
-        state.refused, state.missing = {}, False
+        state.rejected, state.missing = {}, False
         if name := obj.spec.slurm_topology_config_map_ref_name:
             found = self._caches.config_map(f"{obj.metadata.namespace}/{name}")
             given = (found.data or {}).get(TOPOLOGY_CONF) if found is not None else None
@@ -107,14 +107,14 @@ class ClusterTopology:
                 f"{_FIELD}: ConfigMap {name} has no key {TOPOLOGY_CONF}. Create it with the file"
             )
             return [Finding(False, ObjectReason.CONFIG_MAP_NOT_FOUND, words)]
-        if not state.refused:
+        if not state.rejected:
             return []
-        shown = [f"{name}: {why}" for name, why in sorted(state.refused.items())]
+        shown = [f"{name}: {why}" for name, why in sorted(state.rejected.items())]
         words = (
             f"Topology labels of the Kubernetes nodes of {len(shown)} workers are not used: "
             f"{list_some(shown, '; ')}. Correct the labels; jobs run on these workers meanwhile"
         )
-        return [Finding(True, ConfigReason.TOPOLOGY_LABELS_REFUSED, words)]
+        return [Finding(True, ConfigReason.TOPOLOGY_LABELS_REJECTED, words)]
 
     def requeue_after(self, obj: SlurmCluster) -> float | None:
         """When a burst of changes is to be written."""
@@ -145,7 +145,7 @@ class ClusterTopology:
         found = topology_conf(
             kind, workers, size or spec.slurm_config.topology_block_size or BLOCK_SIZE
         )
-        state.refused = found.refused
+        state.rejected = found.rejected
         uids = {name: pod.metadata.uid for name, pod in placed.items()}
         return file_text([*self._registered(obj, uids, written), *found.lines])
 

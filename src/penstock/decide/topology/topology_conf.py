@@ -3,7 +3,7 @@
 slurmctld gives no job to a node that the file leaves out. So a worker without labels is below a
 switch, or in a block, named `unknown` (in another fabric than `root`: `<fabric>.unknown`).
 slurmctld ends at a file that is no tree. So a path that contradicts those of more workers is
-refused, and its workers are there as well. Source: topology.conf(5); seen with Slurm 26.05.
+rejected, and its workers are there as well. Source: topology.conf(5); seen with Slurm 26.05.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class PlacedWorker:
 
 @dataclass(frozen=True, slots=True)
 class TopologyConf:
-    """The lines, and words about workers whose labels are refused, by Slurm node."""
+    """The lines, and words about workers whose labels are rejected, by Slurm node."""
 
     lines: tuple[str, ...]
-    refused: Mapping[str, str]
+    rejected: Mapping[str, str]
 
 
 def topology_conf(
@@ -63,17 +63,17 @@ def topology_conf(
 
 def _blocks(workers: Mapping[str, PlacedWorker], size: int) -> TopologyConf:
     nodes: defaultdict[str, list[str]] = defaultdict(list)
-    refused: dict[str, str] = {}
+    rejected: dict[str, str] = {}
     for one in workers.values():
         fabric, wrong = _fabric(one)
         block = one.tiers.get(0, "")
         if block and (problem := _name_problem(block)):
             block, wrong = "", problem
         if wrong:
-            refused[one.name] = wrong
+            rejected[one.name] = wrong
         nodes[_safe(block) if block else _unknown(fabric)].append(one.name)
     lines = [f"BlockName={name} Nodes={hostlist.compress(nodes[name])}" for name in sorted(nodes)]
-    return TopologyConf((*lines, f"BlockSizes={size}"), refused)
+    return TopologyConf((*lines, f"BlockSizes={size}"), rejected)
 
 
 class _Tree:
@@ -121,7 +121,7 @@ class _Tree:
 
 
 def _tree(workers: Mapping[str, PlacedWorker]) -> TopologyConf:
-    refused: dict[str, str] = {}
+    rejected: dict[str, str] = {}
     wanted: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     unplaced: list[tuple[str, str]] = []
     fabrics: set[str] = set()
@@ -132,7 +132,7 @@ def _tree(workers: Mapping[str, PlacedWorker]) -> TopologyConf:
         problems = [_name_problem(switch) for switch in switches]
         wrong = wrong or next(filter(None, problems), "")
         if wrong:
-            refused[one.name] = wrong
+            rejected[one.name] = wrong
         if wrong or not switches:
             unplaced.append((fabric, one.name))
             continue
@@ -153,11 +153,11 @@ def _tree(workers: Mapping[str, PlacedWorker]) -> TopologyConf:
     for _, path in order:
         names = wanted[path]
         if problem := tree.problem(path):
-            refused |= dict.fromkeys(names, problem)
+            rejected |= dict.fromkeys(names, problem)
             tree.add((_unknown(path[-1]), path[-1]), names)
         else:
             tree.add(path, names)
-    return TopologyConf(tuple(tree.lines()), refused)
+    return TopologyConf(tuple(tree.lines()), rejected)
 
 
 def _parts(path: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -75,7 +75,7 @@ def test_a_spine_named_as_its_fabric_is_the_root() -> None:
     ]
 
 
-def test_a_path_that_contradicts_most_others_is_refused_and_its_workers_are_unknown() -> None:
+def test_a_path_that_contradicts_most_others_is_rejected_and_its_workers_are_unknown() -> None:
     found = topology_conf(
         "tree",
         [
@@ -93,7 +93,7 @@ def test_a_path_that_contradicts_most_others_is_refused_and_its_workers_are_unkn
         "SwitchName=spine Switches=leaf",
         "SwitchName=unknown Nodes=a-0,c-0,d-0,e-0",
     ]
-    assert found.refused == {
+    assert found.rejected == {
         "a-0": "switch leaf is below spine already, not below wrong",
         "c-0": "switch loop is above itself",
         "d-0": "switch spine has switches below it, and cannot have nodes",
@@ -101,10 +101,10 @@ def test_a_path_that_contradicts_most_others_is_refused_and_its_workers_are_unkn
     }
 
 
-def test_a_fabric_that_names_no_switch_is_refused() -> None:
+def test_a_fabric_that_names_no_switch_is_rejected() -> None:
     found = topology_conf("tree", [worker("w-0", "l", fabric="a b\nSwitchName=x")])
     assert list(found.lines) == ["SwitchName=root Switches=unknown", "SwitchName=unknown Nodes=w-0"]
-    assert list(found.refused) == ["w-0"]
+    assert list(found.rejected) == ["w-0"]
 
 
 _NAMES = st.sampled_from(["a", "b", "c", "d", "root", "f", "unknown", "f.unknown"])
