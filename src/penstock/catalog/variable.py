@@ -36,6 +36,12 @@ VARIABLES: Final = (
         "Image of sconfigcontroller where a SlurmCluster names none.",
     ),
     Variable(
+        "TOPOLOGY_LABEL_PREFIX",
+        "operator",
+        "topology.nebius.com",
+        "Prefix of the labels `<prefix>/tier-N` of Kubernetes nodes, for topology.conf.",
+    ),
+    Variable(
         "PENSTOCK_WEBHOOK_PORT",
         "operator",
         "0",

@@ -706,8 +706,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         {"spec.periodicChecks": {"ncclBenchmark": {**NCCL, "image": "i"}}},
         "spec.periodicChecks.ncclBenchmark.image: not used",
     ),
-    (OLDER, {"spec.slurmTopologyConfigMapRefName": "t"}, "spec.slurmTopologyConfigMapRefName: not"),
-    (CURRENT, {"spec.topology": {}}, "spec.topology: not served yet"),
     (
         OLDER,
         {"spec.slurmNodes.worker.slurmd.procMount": "Unmasked"},
@@ -738,7 +736,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         {"spec.slurmNodes.rest.rest.securityLimitsConfig": "* hard core 0"},
         "spec.slurmNodes.rest.rest.securityLimitsConfig: not used",
     ),
-    (OLDER, {"spec.slurmConfig.topologyBlockSize": 18}, "spec.slurmConfig.topologyBlockSize: not"),
     (CURRENT, {}, "spec.plugStackConfig.ncclDebug.enabled: not served yet"),
     (
         CURRENT,
@@ -873,7 +870,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (NODES, {"spec.docker": {}}, "spec.docker: not served yet"),
     (NODES, {"spec.gpu.nvidia.gdrCopyEnabled": True}, "spec.gpu.nvidia.gdrCopyEnabled: not"),
-    (NODES, {"spec.topology.fabric": "f"}, "spec.topology: not served yet"),
     (NODES, {"spec.workerInitRandomDelaySeconds": 1}, "spec.workerInitRandomDelaySeconds: not"),
     (NODES, {"spec.configMapRefSupervisord": "s"}, "spec.configMapRefSupervisord: not used"),
     (NODES, {"spec.sshd": "s"}, "spec.sshd: not used: spec.configMapRefSshd is"),

@@ -75,6 +75,11 @@ def slurm_configs(cluster: str) -> str:
     return f"{cluster}-slurm-configs"
 
 
+def topology_config(prefix: str) -> str:
+    """The ConfigMap with topology.conf."""
+    return f"{prefix}topology-config"
+
+
 def candidate_configs(cluster: str) -> str:
     """The ConfigMap with the files to try next."""
     return f"{slurm_configs(cluster)}-candidate"

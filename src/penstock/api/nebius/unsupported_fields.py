@@ -62,21 +62,6 @@ CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
         "not used: the image of the logins submits the jobs, and all_reduce_perf is the jail's",
     ),
     Row(
-        "spec.slurmTopologyConfigMapRefName",
-        lambda s: bool(s.slurm_topology_config_map_ref_name),
-        f"{_NOT_YET}, the cluster has no topology.conf",
-    ),
-    Row(
-        "spec.topology",
-        lambda s: s.topology is not None,
-        f"{_NOT_YET}, the cluster has no topology.conf",
-    ),
-    Row(
-        "spec.slurmConfig.topologyBlockSize",
-        lambda s: s.slurm_config.topology_block_size is not None,
-        "not used: spec.topology.blockSize is",
-    ),
-    Row(
         "spec.plugStackConfig.ncclDebug.enabled",
         lambda s: s.plug_stack_config.nccl_debug.enabled,
         f"{_NOT_YET}, the images have no such plug-in",
@@ -187,11 +172,6 @@ NODES: tuple[Row[NodeSetSpec], ...] = (
         "spec.slurmd.security.procMount",
         lambda s: s.slurmd.security.proc_mount == "Unmasked" and s.enable_host_user_namespace,
         _OWN_PROC,
-    ),
-    Row(
-        "spec.topology",
-        lambda s: s.topology.fabric != "root",
-        f"{_NOT_YET}, the cluster has no topology.conf",
     ),
     Row(
         "spec.munge.security.limitsConfig",

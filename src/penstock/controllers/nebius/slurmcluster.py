@@ -50,6 +50,12 @@ from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
 from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
 from penstock.controllers.nebius.sssd import ClusterSssd, clusters_using
+from penstock.controllers.nebius.topology import (
+    ClusterTopology,
+    clusters_with_file,
+    clusters_with_worker_on,
+    labels_changed,
+)
 from penstock.controllers.nodeset.engine import Outcome, node_matters
 from penstock.controllers.observed.nebius_caches import (
     CLUSTERS_BY_NAMESPACE,
@@ -103,9 +109,11 @@ def cluster_of_pod(pod: Pod, _: Lookup) -> list[str]:
 def pod_matters(old: Pod | None, new: Pod | None) -> bool:
     """Whether a change of a pod can change what is decided about its SlurmCluster.
 
-    Of the workers of a NodeSet that is only whether they exist and have ended.
+    Of the workers of a NodeSet that is only whether they exist and have ended, and where they are.
     """
     if old is None or new is None or old.status.phase != new.status.phase:
+        return True
+    if old.spec.node_name != new.spec.node_name:
         return True
     return new.metadata.labels.get(app_labels.APP_COMPONENT) != "nodeset"
 
@@ -160,10 +168,12 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         ),
         Watch(ACTIVE_CHECKS, owner_of(SLURM_CLUSTERS), spec_changed),
         Watch(CONFIG_MAPS, clusters_using),
+        Watch(CONFIG_MAPS, clusters_with_file),
         Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
         Watch(JAILED_CONFIGS, cluster_of_jailed_config, spec_changed),
         Watch(NODES, clusters_on_node, node_matters),
+        Watch(NODES, clusters_with_worker_on, labels_changed),
     )
     signals = (
         Signal(SLURM, same_key),
@@ -179,6 +189,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._states = context.states(SLURM_CLUSTERS, _State)
         self._secrets = ClusterSecrets(context)
         self._jail = JailPopulation(context)
+        self._topology = ClusterTopology(context)
         self._slurmctld = ClusterSlurmctld(context, self.events)
         self._accounting = ClusterAccounting(context, self.events)
         self._workers = OwnWorkers(context, self.events)
@@ -205,6 +216,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         state = self._states.of(obj)
         state.parts = state.workers = None
         self._slurmctld.begin(obj)
+        self._topology.observe(obj)
         if missing := self._secrets.missing(obj):
             words = f"spec.secrets.sshdKeysName: Secret {missing[0]} does not exist"
             next_step = "Create it with the host keys of sshd"
@@ -253,6 +265,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             availability.common(resting=resting, waiting=()),
             *of_pvcs,
             *of_config,
+            *self._topology.findings(obj),
             *of_logins,
             *of_directory,
             *of_exporter,
@@ -333,6 +346,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         workers = self._states.of(obj).workers
         return soonest(
             self._slurmctld.requeue_after(obj),
+            self._topology.requeue_after(obj),
             self._accounting.requeue_after(obj),
             self._sssd.requeue_after(obj),
             self._pvcs.requeue_after(obj),
