@@ -528,3 +528,16 @@ def test_the_checks_of_the_chart_run_on_workers_without_gpus(checked: SlurmClust
     until_status(checked, again, "k8sJobsStatus.lastJobStatus", "Complete")
     assert f"created Job {checked.name}-gpu-checks-" in checked.kubectl("logs", "job/again")
     checked.kubectl("delete", "activecheck", *names)
+
+
+def test_a_benchmark_of_the_cluster_is_skipped_without_gpus(checked: SlurmClusterSite) -> None:
+    """S113, in the older shape: a CronJob that never fails for want of a GPU."""
+    name = f"{checked.name}-nccl-benchmark"
+    given = {"enabled": True, "image": "none", "k8sNodeFilterName": "cpu"}
+    checked.patch({"periodicChecks": {"ncclBenchmark": given}})
+    cron = ("get", "cronjob", name, "--ignore-not-found", "-o", "name")
+    eventually("it has a CronJob", lambda: checked.kubectl(*cron), CHECKED_S)
+    checked.kubectl("create", "job", "benchmark", f"--from=cronjob/{name}")
+    until_status(checked, name, "slurmJobsStatus.lastRunStatus", "Skipped")
+    checked.patch({"periodicChecks": None})
+    eventually("its CronJob is gone", lambda: not checked.kubectl(*cron), CHECKED_S)
