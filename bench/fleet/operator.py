@@ -14,6 +14,7 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.fleet import usage
+from penstock.controllers.runtime.apis import SLINKY
 
 METRICS_PORT = 18080
 HEALTH_PORT = 18081
@@ -74,7 +75,9 @@ class Operator:
         command = [
             *("unshare", "--mount", "--propagation=private", "sh", "-c", IN_HOSTS, str(hosts)),
             *(sys.executable, "-m", "penstock.controllers"),
-            *(f"--metrics-port={METRICS_PORT}", f"--health-port={HEALTH_PORT}"),
+            # As the chart slurm-operator starts it.
+            *(f"--apis={SLINKY}", f"--metrics-port={METRICS_PORT}"),
+            f"--health-port={HEALTH_PORT}",
         ]
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(

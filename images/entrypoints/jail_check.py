@@ -1,7 +1,8 @@
 """Submits the Slurm jobs of an ActiveCheck, and reports their ids to the operator.
 
-Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_MAX_NUMBER_OF_JOBS, and
-the variables of sbatch. The report is the termination message of the container, in lines:
+Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_MAX_NUMBER_OF_JOBS,
+ACTIVE_CHECK_RESERVATION_PREFIX, and the variables of sbatch. The report is the termination message
+of the container, in lines:
 
     slurm-job-id=5,7-9            the jobs; a long list is compressed
     slurm-skipped-reason=WORDS    why there is none
@@ -136,12 +137,28 @@ def reserve(check: str, node: str) -> str:
     return name
 
 
-def is_fit(node: Mapping[str, str], partition: str) -> bool:
-    """Return whether a job would start on a node."""
+def is_fit(node: Mapping[str, str], partition: str, beside: frozenset[str] = frozenset()) -> bool:
+    """Return whether a job would start on a node; states `beside` do not matter."""
     # A star stands for a node that does not respond.
-    states = node.get("State", "").replace("*", "+NOT_RESPONDING").split("+")
+    states = {*node.get("State", "").replace("*", "+NOT_RESPONDING").split("+")} - beside
     inside = not partition or partition in node.get("Partitions", "").split(",")
     return inside and UNFIT.isdisjoint(states)
+
+
+def reserved_for_check(
+    nodes: Iterable[Mapping[str, str]], partition: str, prefix: str, reservations: str
+) -> dict[str, str]:
+    """Return the nodes that a reaction reserved, with the reservation that a success would end.
+
+    Nobody else's jobs run there, so without a job in it no success ever ends it.
+    """
+    found: dict[str, str] = {}
+    for node in nodes if prefix else ():
+        name = f"{prefix}-{node['NodeName']}"
+        is_there = f"ReservationName={name} " in reservations
+        if is_there and is_fit(node, partition, _RESERVED):
+            found[node["NodeName"]] = name
+    return found
 
 
 def ranges(ids: Iterable[int]) -> str:
@@ -302,6 +319,8 @@ def main() -> int:
         there = output_of(["scontrol", "show", "reservation", "-o"])
         own = [node["NodeName"] for node in nodes if is_own_drain(node, name, there)]
         again = {node: found for node in own if (found := reserve(name, node))}
+        prefix = os.environ.get("ACTIVE_CHECK_RESERVATION_PREFIX", "")
+        again |= reserved_for_check(nodes, partition, prefix, there)
         left = max(most - len(again), 0) if most else len(fit)
         chosen = sorted([*again, *fit[:left]])
         if not chosen:

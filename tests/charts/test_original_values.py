@@ -28,8 +28,15 @@ PAGES = {
     "nodesets": "slurm-cluster and nodesets",
     "soperator": "soperator and soperator-crds",
     "soperator-crds": "soperator and soperator-crds",
+    "soperator-activechecks": "soperator and soperator-crds",
 }
-LEAST = {"slurm-cluster": 409, "nodesets": 134, "soperator": 64, "soperator-crds": 1}
+LEAST = {
+    "slurm-cluster": 409,
+    "nodesets": 134,
+    "soperator": 64,
+    "soperator-crds": 1,
+    "soperator-activechecks": 237,
+}
 """Keys of the values.yaml of 5.0.0 and of 1.23.3, each at least once."""
 GLOBAL: Json = {"global": {"imageRegistry": REGISTRY}}
 SIDECAR: Json = {"enabled": True}
@@ -44,6 +51,8 @@ def contexts(chart: str) -> Iterator[Json]:
             yield put(current, ["slurmNodes", "worker"], {"size": 1, "nodeExporter": SIDECAR})
             yield GLOBAL
         case "nodesets":
+            yield everything(chart)
+        case "soperator-activechecks":
             yield everything(chart)
         case _:
             yield GLOBAL

@@ -107,6 +107,8 @@ def test_arguments_of_the_original_program_are_understood() -> None:
     assert (found.health_port, found.metrics_port, found.metrics_host) == (9081, 9080, "127.0.0.1")
     assert (found.leader_elect, found.log_level, found.workers) == (True, "debug", 3)
     assert found.lease_namespace == "soperator"
+    prefixed = settings(chart(manager(env={"topologyLabelPrefix": "a.example.org"})))
+    assert prefixed.topology_label_prefix == "a.example.org"
     usual = settings(chart())
     assert (usual.health_port, usual.metrics_port, usual.leader_elect) == (8081, 8443, True)
     assert usual.apis == ("slurm.nebius.ai",)
@@ -121,7 +123,6 @@ def test_arguments_of_the_original_program_are_understood() -> None:
         (manager("leader-elect"), "is no argument, write each as --name=value"),
         (manager(controllersEnabled={"nodeset": False}), "controllersEnabled.nodeset: no part"),
         (manager(controllersEnabled={"other": True}), "'other' not allowed"),
-        (manager(env={"topologyLabelPrefix": "a.example.org"}), "only topology.nebius.com"),
         ({"kruise": {"installOperator": True}}, "no OpenKruise is needed"),
         ({"global": {}}, "name an image. No public registry has Penstock's"),
         (

@@ -289,6 +289,63 @@ def test_a_worker_without_a_kubernetes_node_waits_and_runs_once_there_is_one(sho
     assert shown.places()["worker-2"] == WORKERS[2]
 
 
+def test_topology_follows_labels_of_kubernetes_nodes_and_no_pod_restarts(shown: Demo) -> None:
+    """S173, D63."""
+    prefix, places = "topology.nebius.com", shown.places()
+    workers = ("worker-0", "worker-1", "worker-2")
+    before = {name: one["metadata"]["uid"] for name, one in shown.pods().items()}
+
+    def label(worker: str, *tiers: str) -> None:
+        words = [f"{prefix}/{one}" for one in tiers]
+        shown.kubectl("label", "--overwrite", "node", places[worker], *words)
+
+    def switches() -> dict[str, str]:
+        text = shown.kubectl("exec", "login-0", "--", "scontrol", "show", "topology")
+        found = (dict(one.split("=", 1) for one in line.split()) for line in text.splitlines())
+        return {one["SwitchName"]: one["Nodes"] for one in found if "SwitchName" in one}
+
+    def written() -> int:
+        name = "topology-config"
+        found = json.loads(shown.kubectl("get", "configmap", name, "-o", "json"))
+        return int(found["metadata"]["resourceVersion"])
+
+    label("worker-0", "tier-1=leaf1", "tier-2=spine")
+    label("worker-1", "tier-1=leaf1", "tier-2=spine")
+    wanted = {
+        "root": "worker-[0-2]",
+        "spine": "worker-[0-1]",
+        "leaf1": "worker-[0-1]",
+        "unknown": "worker-2",
+    }
+    eventually("the switches are those of the labels", lambda: switches() == wanted, 60)
+    with login(shown.target, ssh_key(), demo.NAMESPACE, demo.LOGIN, demo.USER) as ssh:
+        hosts = ssh("srun -N2 --switches=1 hostname").split()
+        assert sorted(hosts) == ["worker-0", "worker-1"]
+        assert ssh("srun -w worker-2 hostname").strip() == "worker-2"
+        job = ssh("sbatch --parsable -w worker-2 --wrap 'sleep 600'").strip()
+        last = written()
+        label("worker-1", "tier-1=leaf2")
+        label("worker-2", "tier-1=leaf2", "tier-2=spine")
+        wanted = {
+            "root": "worker-[0-2]",
+            "spine": "worker-[0-2]",
+            "leaf1": "worker-0",
+            "leaf2": "worker-[1-2]",
+        }
+        eventually("they follow", lambda: switches() == wanted, 60)
+        assert written() > last
+        assert ssh(f"squeue -h -j {job} -o %T").strip() == "RUNNING"
+        ssh(f"scancel {job}")
+        for worker in workers:
+            label(worker, "tier-1-", "tier-2-")
+        wanted = {"root": "worker-[0-2]", "unknown": "worker-[0-2]"}
+        eventually("all are without labels", lambda: switches() == wanted, 60)
+        assert len(ssh("srun -N3 hostname").split()) == 3
+    assert {name: one["metadata"]["uid"] for name, one in shown.pods().items()} == before
+    drained = shown.kubectl("exec", "login-0", "--", "sinfo", "-h", "-R")
+    assert not drained.strip(), drained
+
+
 def test_a_kubernetes_node_lists_its_pods_with_their_requests(shown: Demo) -> None:
     """S127."""
     name = shown.places()["worker-2"]

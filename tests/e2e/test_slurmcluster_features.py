@@ -16,6 +16,7 @@ from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
+from penstock.local.charts import objects, rendered
 from penstock.local.errors import LocalError
 from penstock.local.images import build_jail
 
@@ -69,6 +70,17 @@ SLURM_CHECK = {
         "sbatchScript": "#!/bin/bash\n[ ! -e /srv/broken-$(hostname) ]\n",
     },
     "failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}},
+}
+CHART_S = 300
+"""Within which the checks of the chart have run one after another."""
+COMMENT_CHECK = {
+    **SLURM_CHECK,
+    "name": "broken-link",
+    "failureReactions": {
+        "commentSlurmNode": {"commentPrefix": "[node_problem]"},
+        "addReservation": {"prefix": "suspicious"},
+    },
+    "successReactions": {"removeReservation": {"prefix": "suspicious"}},
 }
 CHECK_S = 120.0
 """Within which a check has run: a pod that submits, and its jobs."""
@@ -458,3 +470,61 @@ def test_a_check_in_slurm_jobs_drains_its_worker_and_takes_the_drain_back(
     checked.kubectl("delete", "activecheck", name, "after")
     gone = ("get", "cronjob,job", "-o", "name", "-l", "app.kubernetes.io/component=soperatorchecks")
     eventually("its objects are gone", lambda: not checked.kubectl(*gone), CHECKED_S)
+
+
+def test_a_check_comments_and_reserves_its_worker_until_it_completes_there(
+    checked: SlurmClusterSite,
+) -> None:
+    """S113: the node takes no job of a user, and the next run tests it in the reservation."""
+    name, run = "broken-link", "slurmJobsStatus.lastRunStatus"
+    broken = "/mnt/jail/srv/broken-worker-0"
+    checked.run("login-0", "sshd", f"touch {broken}")
+    declare(checked, COMMENT_CHECK)
+    until_status(checked, name, run, "Failed")
+    mark, reserved = f"[node_problem] {name}: job ", "ReservationName=suspicious-worker-0 "
+
+    def seen(node: str) -> tuple[bool, bool]:
+        found = checked.scontrol("show", "reservation", "-o")
+        return mark in checked.scontrol("show", "node", node), reserved in found
+
+    eventually("it is marked", lambda: seen("worker-0") == (True, True), CHECKED_S)
+    assert mark not in checked.scontrol("show", "node", "worker-1")
+    assert reason(checked, "worker-0") == ""
+    assert checked.session("srun hostname") == "worker-1"
+    checked.run("login-0", "sshd", f"rm {broken}")
+    checked.kubectl("create", "job", "mended", f"--from=cronjob/{name}")
+    eventually("both marks are gone", lambda: seen("worker-0") == (False, False), CHECK_S)
+    until_status(checked, name, run, "Complete")
+    checked.until_idle(2)
+    checked.kubectl("delete", "activecheck", name)
+
+
+def test_the_checks_of_the_chart_run_on_workers_without_gpus(checked: SlurmClusterSite) -> None:
+    """S113: a check of GPUs is skipped with the reason, and others that depend on it run."""
+    spec = checked.get()["spec"]
+    of_operator = "jsonpath={.spec.template.spec.containers[0].image}"
+    writer = "deployment/sconfigcontroller"
+    given = {
+        "slurmClusterRefName": checked.name,
+        "images": {
+            "k8sJob": spec["slurmNodes"]["login"]["sshd"]["image"],
+            "operator": checked.kubectl("get", writer, "-o", of_operator),
+        },
+        "jobContainer": {"volumes": [spec["volumeSources"][0]]},
+    }
+    made = objects(rendered("soperator-activechecks", "checks", checked.namespace, given))
+    for one in made:
+        checked.apply(one)
+    waiter = f"{checked.name}-wait-for-active-checks"
+    checked.kubectl("wait", f"job/{waiter}", "--for=condition=Complete", f"--timeout={CHART_S}s")
+    names = [one["metadata"]["name"] for one in made if one["kind"] == "ActiveCheck"]
+    gpus, healthy = (f"{checked.name}-{one}" for one in ("gpu-checks", "ensure-healthy-nodes"))
+    until_status(checked, gpus, "slurmJobsStatus.lastRunStatus", "Skipped")
+    assert "no Slurm node has any" in checked.kubectl("get", "activecheck", gpus, "-o", "yaml")
+    until_status(checked, healthy, "slurmJobsStatus.lastRunStatus", "Complete")
+    assert checked.session("id -un", "soperatorchecks") == "soperatorchecks"
+    again = f"{checked.name}-retrigger-checks"
+    checked.kubectl("create", "job", "again", f"--from=cronjob/{again}")
+    until_status(checked, again, "k8sJobsStatus.lastJobStatus", "Complete")
+    assert f"created Job {checked.name}-gpu-checks-" in checked.kubectl("logs", "job/again")
+    checked.kubectl("delete", "activecheck", *names)

@@ -12,7 +12,15 @@ from reference.page import Page, code, table
 from reference.source import ROOT
 
 Json = Mapping[str, Any]
-CHARTS = ("slurm-operator", "slurm", "soperator", "slurm-cluster", "nodesets", "nfs-server")
+CHARTS = (
+    "slurm-operator",
+    "slurm",
+    "soperator",
+    "slurm-cluster",
+    "nodesets",
+    "soperator-activechecks",
+    "nfs-server",
+)
 _LONGEST = 60
 
 
@@ -54,9 +62,13 @@ def _rows(node: Json, schema: Json, values: Any, path: str) -> Iterator[tuple[st
             default = "see values.yaml"
         yield code(here), _type(child), code(default), _words(child)
         yield from _rows(child, schema, value, here)
+        named = child.get("additionalProperties")
+        entry = _resolved(cast("Json", named if isinstance(named, Mapping) else {}), schema)
         items = _resolved(child.get("items") or {}, schema)
         if items.get("properties"):
             yield from _rows(items, schema, None, f"{here}[]")
+        elif entry.get("properties"):
+            yield from _rows(entry, schema, None, f"{here}.NAME")
 
 
 def _remarks(node: Any, lines: Sequence[str], path: str) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,14 @@ EVERYTHING = "f21-everything.yaml"
 REGISTRY = "registry.example.com/penstock"
 MONITORS = ("monitoring.coreos.com/v1",)
 """The Prometheus operator's kinds, for `api_versions`."""
-IMAGES = ("slurm-operator", "slurm-cluster", "soperator", "nodesets", "nfs-server")
+IMAGES = (
+    "slurm-operator",
+    "slurm-cluster",
+    "soperator",
+    "nodesets",
+    "nfs-server",
+    "soperator-activechecks",
+)
 """Charts whose objects name images always."""
 
 

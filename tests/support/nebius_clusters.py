@@ -12,6 +12,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius import accounting
+from penstock.render.nebius.check import nccl_benchmark
 from penstock.render.nebius.cluster import (
     exporter,
     file_maps,
@@ -110,6 +111,7 @@ class Rendered:
             *accounting.objects(self.inputs, "slurmdbd.conf", "hash"),
             *exporter.objects(self.inputs),
             *exporter.pod_monitor(self.inputs),
+            *nccl_benchmark.objects(self.inputs),
         ]
         if cluster.spec.has_jail:
             out.append(populate_jail.job(self.inputs, overwrite=False))

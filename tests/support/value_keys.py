@@ -159,8 +159,9 @@ def _node(whole: Json, steps: Sequence[Step]) -> Json:
     node = whole
     for step in steps:
         node = resolved(node, whole)
-        inner = node.get("items") if isinstance(step, int) else node.get("properties", {}).get(step)
-        if inner is None:
+        named = node.get("properties", {}).get(step, node.get("additionalProperties"))
+        inner = node.get("items") if isinstance(step, int) else named
+        if not isinstance(inner, dict):
             return {}
         node = cast("Json", inner)
     return resolved(node, whole)

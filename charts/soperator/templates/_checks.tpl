@@ -8,9 +8,6 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if ne (($manager.env).topologyLabelPrefix | default "topology.nebius.com") "topology.nebius.com" -}}
-{{- fail "controllerManager.manager.env.topologyLabelPrefix: only topology.nebius.com is served" -}}
-{{- end -}}
 {{- if (.Values.kruise).installOperator -}}
 {{- fail "kruise.installOperator: no OpenKruise is needed, workers are plain pods; set it to false" -}}
 {{- end -}}

@@ -226,6 +226,21 @@ class Event(StrEnum):
         "Normal",
         "A Slurm node is undrained, as the check that drained it passed on it.",
     )
+    CHECK_COMMENTED = (
+        "CheckCommented",
+        "Normal",
+        "The comment of a Slurm node is set or removed, by a reaction of a check.",
+    )
+    CHECK_RESERVED = (
+        "CheckReserved",
+        "Warning",
+        "A Slurm node is reserved, by a reaction of a check.",
+    )
+    CHECK_RELEASED = (
+        "CheckReleased",
+        "Normal",
+        "The reservation of a Slurm node is deleted, by a reaction of a check.",
+    )
     NOT_DELIVERED = (
         "NotDelivered",
         "Warning",

@@ -36,6 +36,12 @@ VARIABLES: Final = (
         "Image of sconfigcontroller where a SlurmCluster names none.",
     ),
     Variable(
+        "TOPOLOGY_LABEL_PREFIX",
+        "operator",
+        "topology.nebius.com",
+        "Prefix of the labels `<prefix>/tier-N` of Kubernetes nodes, for topology.conf.",
+    ),
+    Variable(
         "PENSTOCK_WEBHOOK_PORT",
         "operator",
         "0",
@@ -244,6 +250,13 @@ VARIABLES: Final = (
         "program of slurmJob checks",
         "0",
         "Most jobs of one run, 0 for any number; spec.slurmJobSpec.maxNumberOfJobs.",
+    ),
+    Variable(
+        "ACTIVE_CHECK_RESERVATION_PREFIX",
+        "program of slurmJob checks",
+        "",
+        "Begin of reservations in which nodes get a job too; spec.successReactions."
+        "removeReservation.prefix.",
     ),
     Variable(
         "JAIL_MODE",

@@ -132,10 +132,17 @@ class Promises:
         ).get("exporter", {}).get("enabled")
 
     def _is_checks(self, space: str, obj: Json) -> bool:
-        """Whether an object is of a check that goes."""
+        """Whether an object is of a check that goes, or the check of a benchmark that is off."""
         meta = obj["metadata"]
         if meta.get("labels", {}).get("app.kubernetes.io/component") != "soperatorchecks":
             return False
+        if obj["kind"] == ACTIVE_CHECKS.kind:
+            none: Json = {}
+            owners: list[Json] = meta.get("ownerReferences", [])
+            owner: str = owners[0]["name"] if owners else ""
+            cluster: Json = self._server.find(worker_sets.CLUSTERS, space, owner) or none
+            checks: Json = cluster.get("spec", none).get("periodicChecks") or none
+            return not checks.get("ncclBenchmark", {}).get("enabled")
         name = meta["name"].removeprefix(names.sbatch_script(""))
         check = self._server.find(f"{GROUP}/{ACTIVE_CHECKS.plural}", space, name)
         return check is None or "deletionTimestamp" in check["metadata"]

@@ -22,6 +22,14 @@ from support.nebius import ABSENT
 
 OLDER, CURRENT = "slurmcluster-1.23-0", "slurmcluster-5.0-0"
 NODES, CHECK = "nodesets-5.0-0", "activechecks-5.0-0"
+NCCL = {"enabled": True, "image": "", "k8sNodeFilterName": "cpu"}
+
+
+def nccl(**arguments: str) -> dict[str, Any]:
+    """The benchmark, enabled with these arguments."""
+    return {"spec.periodicChecks": {"ncclBenchmark": {**NCCL, "ncclArguments": arguments}}}
+
+
 ONE, EACH = "activechecks-5.0-1", "activechecks-5.0-2"
 """Checks of type slurmJob: one job, and one on each worker."""
 ALONE = RelatedObjects()
@@ -418,12 +426,51 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     (CHECK, {"metadata.name": "n" * 53}, "metadata.name", "a CronJob takes 52"),
     (CHECK, {"spec.slurmClusterRefName": ""}, "spec.slurmClusterRefName", "must be given"),
     (CHECK, {"spec.activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds", "at least 1"),
+    (
+        OLDER,
+        {"spec.periodicChecks": {"ncclBenchmark": {**NCCL, "schedule": "x"}}},
+        "spec.periodicChecks.ncclBenchmark.schedule",
+        "",
+    ),
+    (OLDER, nccl(minBytes="$(id)"), "spec.periodicChecks.ncclBenchmark.ncclArguments.minBytes", ""),
+    (OLDER, nccl(maxBytes="8 Gb"), "spec.periodicChecks.ncclBenchmark.ncclArguments.maxBytes", ""),
+    (OLDER, nccl(stepFactor="0"), "spec.periodicChecks.ncclBenchmark.ncclArguments.stepFactor", ""),
+    (
+        OLDER,
+        nccl(timeout="20:00\n#SBATCH --uid=0"),
+        "spec.periodicChecks.ncclBenchmark.ncclArguments.timeout",
+        "a time of sbatch",
+    ),
+    (
+        OLDER,
+        nccl(thresholdMoreThan="fast"),
+        "spec.periodicChecks.ncclBenchmark.ncclArguments.thresholdMoreThan",
+        "GB/s",
+    ),
     (CHECK, {"spec.failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit", "0 or more"),
     (
         EACH,
         {"spec.failureReactions.drainSlurmNode.drainReasonPrefix": "a\nb"},
         "spec.failureReactions.drainSlurmNode.drainReasonPrefix",
         "printable",
+    ),
+    (
+        EACH,
+        {"spec.failureReactions": {"commentSlurmNode": {"commentPrefix": "a\nb"}}},
+        "spec.failureReactions.commentSlurmNode.commentPrefix",
+        "printable",
+    ),
+    (
+        EACH,
+        {"spec.successReactions": {"removeReservation": {"prefix": "a b"}}},
+        "spec.successReactions.removeReservation.prefix",
+        "letters, digits",
+    ),
+    (
+        EACH,
+        {"spec.failureReactions": {"addReservation": {"prefix": "activecheck.x"}}},
+        "spec.failureReactions.addReservation.prefix",
+        "not activecheck. first",
     ),
     (CHECK, {"spec.dependsOn": ["a", "a"]}, "spec.dependsOn", "'a' is there 2 times"),
     (
@@ -656,11 +703,9 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {"spec.ncclSettings": {}}, "spec.ncclSettings: not used"),
     (
         OLDER,
-        {"spec.periodicChecks": {"ncclBenchmark": {"image": "i", "k8sNodeFilterName": "cpu"}}},
-        "spec.periodicChecks: not served yet, no check runs",
+        {"spec.periodicChecks": {"ncclBenchmark": {**NCCL, "image": "i"}}},
+        "spec.periodicChecks.ncclBenchmark.image: not used",
     ),
-    (OLDER, {"spec.slurmTopologyConfigMapRefName": "t"}, "spec.slurmTopologyConfigMapRefName: not"),
-    (CURRENT, {"spec.topology": {}}, "spec.topology: not served yet"),
     (
         OLDER,
         {"spec.slurmNodes.worker.slurmd.procMount": "Unmasked"},
@@ -691,7 +736,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         {"spec.slurmNodes.rest.rest.securityLimitsConfig": "* hard core 0"},
         "spec.slurmNodes.rest.rest.securityLimitsConfig: not used",
     ),
-    (OLDER, {"spec.slurmConfig.topologyBlockSize": 18}, "spec.slurmConfig.topologyBlockSize: not"),
     (CURRENT, {}, "spec.plugStackConfig.ncclDebug.enabled: not served yet"),
     (
         CURRENT,
@@ -826,7 +870,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (NODES, {"spec.docker": {}}, "spec.docker: not served yet"),
     (NODES, {"spec.gpu.nvidia.gdrCopyEnabled": True}, "spec.gpu.nvidia.gdrCopyEnabled: not"),
-    (NODES, {"spec.topology.fabric": "f"}, "spec.topology: not served yet"),
     (NODES, {"spec.workerInitRandomDelaySeconds": 1}, "spec.workerInitRandomDelaySeconds: not"),
     (NODES, {"spec.configMapRefSupervisord": "s"}, "spec.configMapRefSupervisord: not used"),
     (NODES, {"spec.sshd": "s"}, "spec.sshd: not used: spec.configMapRefSshd is"),
@@ -839,16 +882,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         CHECK,
         {"spec.failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}}},
         "spec.failureReactions, spec.successReactions: not used for checkType k8sJob",
-    ),
-    (
-        EACH,
-        {"spec.failureReactions": {"commentSlurmNode": {"commentPrefix": "x"}}},
-        "commentSlurmNode of reactions: not served yet",
-    ),
-    (
-        EACH,
-        {"spec.failureReactions": {"addReservation": {"prefix": "x"}}},
-        "addReservation, removeReservation of reactions: not served yet",
     ),
     (EACH, {"spec.slurmJobSpec.mungeContainer.args": ["x"]}, "mungeContainer: image, command"),
     ("nodeconfigurator-5.0-0", {}, "spec: not served yet, no Kubernetes node"),

@@ -185,6 +185,27 @@ def test_a_reservation_of_a_node_with_a_longer_name_is_not_that_of_the_node(pod:
     assert f"reservationname=activecheck.{CHECK}.worker-1 " in calls[made]
 
 
+def test_a_node_that_a_reaction_reserved_gets_a_job_in_that_reservation(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise no success would ever end it."""
+    monkeypatch.setenv("ACTIVE_CHECK_RESERVATION_PREFIX", "suspicious-node")
+    (pod.folder / "reservations").write_text(
+        "ReservationName=suspicious-node-worker-1 StartTime=x\n"
+        "ReservationName=suspicious-node-worker-2 StartTime=x\n"
+        "ReservationName=theirs StartTime=x\n"
+    )
+    nodes = [
+        line("worker-1", "IDLE+MAINTENANCE+RESERVED+DYNAMIC_NORM"),
+        line("worker-2", "DOWN+MAINTENANCE+RESERVED+DYNAMIC_NORM"),
+        line("worker-3", "IDLE+MAINTENANCE+RESERVED+DYNAMIC_NORM"),
+    ]
+    assert pod.run(*nodes) == 0
+    (submitted,) = pod.calls("sbatch --parsable")
+    assert "--nodelist=worker-1 --reservation=suspicious-node-worker-1" in submitted
+    assert not pod.calls("create reservation")
+
+
 def test_a_node_whose_name_has_a_dot_is_not_resumed(pod: Pod) -> None:
     """In the name of its reservation the operator could not separate it from the check."""
     assert pod.run(line("rack.worker-1", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0

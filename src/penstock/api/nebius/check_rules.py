@@ -21,6 +21,9 @@ LONGEST_CRON_JOB: Final = 52
 LONGEST_LABEL: Final = 63
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LONGEST_PREFIX: Final = 100
+_RESERVATION: Final = re.compile(rf"[A-Za-z0-9][-_.A-Za-z0-9]{{0,{_LONGEST_PREFIX - 1}}}")
+_RECHECKS: Final = "activecheck."
+"""Begin of the reservations that `decide.check.recheck` ends."""
 _NO_CHECK: Final = ActiveCheck().spec
 _RESERVED: Final = "munge"
 
@@ -172,11 +175,27 @@ def _container(path: str, given: CheckContainer) -> Iterator[Problem]:
 
 
 def _reactions(path: str, given: Reactions | None) -> Iterator[Problem]:
-    if given is None or given.drain_slurm_node is None:
+    if given is None:
         return
-    prefix = given.drain_slurm_node.drain_reason_prefix
-    if len(prefix) > _LONGEST_PREFIX or not prefix.isprintable():
-        yield Problem(
-            f"{path}.drainSlurmNode.drainReasonPrefix",
-            f"begins a reason of Slurm: write at most {_LONGEST_PREFIX} printable characters",
-        )
+    drain, comment = given.drain_slurm_node, given.comment_slurm_node
+    for field, noun, prefix in (
+        ("drainSlurmNode.drainReasonPrefix", "reason", drain and drain.drain_reason_prefix),
+        ("commentSlurmNode.commentPrefix", "comment", comment and comment.comment_prefix),
+    ):
+        if prefix and (len(prefix) > _LONGEST_PREFIX or not prefix.isprintable()):
+            yield Problem(
+                f"{path}.{field}",
+                f"begins a {noun} of Slurm: write at most {_LONGEST_PREFIX} printable characters",
+            )
+    for field, one in (
+        ("addReservation", given.add_reservation),
+        ("removeReservation", given.remove_reservation),
+    ):
+        if one is None or not one.prefix:
+            continue
+        if not _RESERVATION.fullmatch(one.prefix) or one.prefix.startswith(_RECHECKS):
+            yield Problem(
+                f"{path}.{field}.prefix",
+                f"{one.prefix[:60]!r} begins the name of a reservation: write at most "
+                f"{_LONGEST_PREFIX} letters, digits, -, _ and dots, not {_RECHECKS} first",
+            )

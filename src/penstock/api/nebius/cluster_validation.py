@@ -11,6 +11,7 @@ from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.embedded_database_rules import database_problems
+from penstock.api.nebius.benchmark_rules import benchmark_problems
 from penstock.api.nebius.common import POD_CONTAINERS, SssdNode, pod_containers
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
@@ -56,6 +57,7 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
         return
     yield from _filters(spec)
     yield from cluster_name(obj)
+    yield from benchmark_problems(obj)
     yield from jail_problems(spec)
     yield from cluster_volumes(spec)
     yield from cluster_mount_faults(spec)

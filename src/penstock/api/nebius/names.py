@@ -50,6 +50,11 @@ def populate_job(cluster: str) -> str:
     return f"{cluster}-populate-jail"
 
 
+def nccl_benchmark(cluster: str) -> str:
+    """The ActiveCheck of spec.periodicChecks.ncclBenchmark, and its CronJob."""
+    return f"{cluster}-nccl-benchmark"
+
+
 def service(cluster: str, component: str) -> str:
     """The Service of controller, login, accounting, rest, login-headless, worker or nodeset."""
     return f"{cluster}-{component}-svc"
@@ -68,6 +73,11 @@ def worker_budget(cluster: str) -> str:
 def slurm_configs(cluster: str) -> str:
     """The ConfigMap with the files in force."""
     return f"{cluster}-slurm-configs"
+
+
+def topology_config(prefix: str) -> str:
+    """The ConfigMap with topology.conf."""
+    return f"{prefix}topology-config"
 
 
 def candidate_configs(cluster: str) -> str:

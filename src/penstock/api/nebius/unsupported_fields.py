@@ -53,24 +53,13 @@ CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
         "not used: NCCL finds its topology itself",
     ),
     Row(
-        "spec.periodicChecks",
-        lambda s: s.periodic_checks is not None,
-        f"{_NOT_YET}, no check runs",
-    ),
-    Row(
-        "spec.slurmTopologyConfigMapRefName",
-        lambda s: bool(s.slurm_topology_config_map_ref_name),
-        f"{_NOT_YET}, the cluster has no topology.conf",
-    ),
-    Row(
-        "spec.topology",
-        lambda s: s.topology is not None,
-        f"{_NOT_YET}, the cluster has no topology.conf",
-    ),
-    Row(
-        "spec.slurmConfig.topologyBlockSize",
-        lambda s: s.slurm_config.topology_block_size is not None,
-        "not used: spec.topology.blockSize is",
+        "spec.periodicChecks.ncclBenchmark.image",
+        lambda s: (
+            s.periodic_checks is not None
+            and s.periodic_checks.nccl_benchmark.enabled
+            and bool(s.periodic_checks.nccl_benchmark.image)
+        ),
+        "not used: the image of the logins submits the jobs, and all_reduce_perf is the jail's",
     ),
     Row(
         "spec.plugStackConfig.ncclDebug.enabled",
@@ -185,11 +174,6 @@ NODES: tuple[Row[NodeSetSpec], ...] = (
         _OWN_PROC,
     ),
     Row(
-        "spec.topology",
-        lambda s: s.topology.fabric != "root",
-        f"{_NOT_YET}, the cluster has no topology.conf",
-    ),
-    Row(
         "spec.munge.security.limitsConfig",
         lambda s: bool(s.munge.security.limits_config),
         "not used, munged starts no processes of users",
@@ -284,19 +268,6 @@ CHECK: tuple[Row[ActiveCheckSpec], ...] = (
         "spec.failureReactions, spec.successReactions",
         lambda s: s.check_type == "k8sJob" and bool(_reactions_of(s)),
         "not used for checkType k8sJob, which has no Slurm nodes",
-    ),
-    Row(
-        "commentSlurmNode of reactions",
-        lambda s: any(one.comment_slurm_node is not None for one in _reactions_of(s)),
-        f"{_NOT_YET}, the comment of a Slurm node names its pod; the status has the job",
-    ),
-    Row(
-        "addReservation, removeReservation of reactions",
-        lambda s: any(
-            one.add_reservation is not None or one.remove_reservation is not None
-            for one in _reactions_of(s)
-        ),
-        f"{_NOT_YET}, no reservation is changed",
     ),
     Row(
         "mungeContainer",

@@ -48,6 +48,11 @@ class ConfigReason(ConditionReason):
         "Declared values are not in slurm.conf, as this Slurm does not know them.",
         "Remove the fields, or use a Slurm that knows them.",
     )
+    TOPOLOGY_LABELS_REJECTED = (
+        "TopologyLabelsRejected",
+        "Topology labels of Kubernetes nodes contradict those of others, so they are not used.",
+        "Correct the labels that the message names.",
+    )
     VERSION_REFUSED = (
         "SlurmVersionRefused",
         "The declared release of slurmctld cannot read the state of the one that served last.",

@@ -11,13 +11,17 @@ from penstock.api.nebius import names
 from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
-from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
+from penstock.controllers.observed.cluster_state import (
+    PartitionOverrides,
+    RejectedFiles,
+    TopologyText,
+)
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
 from penstock.decide.config.conditions import has_worked
 from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
 from penstock.render.config.content import content_hash
-from penstock.render.nebius.config.files import files
+from penstock.render.nebius.config.files import TOPOLOGY_CONF, files
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.keys import ROOT, slurm_user
 from penstock.render.nebius.config.slurm_conf import slurmdbd_in
@@ -35,13 +39,14 @@ class NebiusClusters:
     """Builds the inputs of all SlurmClusters. Reading is synchronous and sends nothing.
 
     `overrides` are state that changes of partitions write, `rejected_files` that slurmctld's
-    configuration writes; both are only read here.
+    configuration writes, `topologies` that of topology.conf; all are only read here.
     """
 
     def __init__(self, caches: NebiusCaches, images: Images, cluster_domain: str) -> None:
         self.caches = caches
         self.overrides = StateByUid(caches.clusters, PartitionOverrides)
         self.rejected_files = StateByUid(caches.clusters, RejectedFiles)
+        self.topologies = StateByUid(caches.clusters, TopologyText)
         self._images = images
         self._cluster_domain = cluster_domain
 
@@ -122,12 +127,18 @@ class NebiusClusters:
             mpi_plugins=self.mpi_plugins(cluster),
             accounting=accounting_link(cluster) if self.has_slurmdbd(cluster) else None,
             has_database=self.has_database(cluster),
+            topology_conf=self.topology_conf(cluster),
             published=self.kept_files(cluster),
             in_effect=overrides.sent or self.partitions_in_effect(cluster),
             freed=overrides.freed,
             rejected_partitions=overrides.kept,
             slurm_conf=overrides.slurm_conf if overrides.kept else "",
         )
+
+    def topology_conf(self, cluster: SlurmCluster) -> str:
+        """The text of topology.conf; empty without one."""
+        text = self.topologies.of(cluster).text
+        return self.published(cluster).get(TOPOLOGY_CONF, "") if text is None else text
 
     def has_slurmdbd(self, cluster: SlurmCluster) -> bool:
         """Whether slurmctld is to write records.

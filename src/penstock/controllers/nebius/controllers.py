@@ -13,6 +13,7 @@ from penstock.api.kubernetes.kinds import (
     ROLES,
     SERVICE_ACCOUNTS,
 )
+from penstock.api.nebius.active_check import ACTIVE_CHECKS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.controllers.admission.protected_secrets import WRITE_PATH, ProtectedSecrets
@@ -60,6 +61,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
         (JAILED_CONFIGS, caches.jailed_configs),
         (MARIADBS, caches.mariadbs),
         (GRANTS, caches.grants),
+        (ACTIVE_CHECKS, caches.active_checks),
     )
     clusters = NebiusClusters(caches, images, settings.cluster_domain)
     changes = PartitionChanges(

@@ -64,7 +64,7 @@ class ClusterSecrets:
             secret = self._caches.secrets.get(f"{space}/{name}")
             if secret is None or manifest is None:
                 continue
-            if found := foreign_key(secret.metadata, SLURM_CLUSTER, cluster.metadata, _ADVICE):
+            if found := _foreign(cluster, secret):
                 return found
         return None
 
@@ -89,7 +89,13 @@ class ClusterSecrets:
         space = cluster.metadata.namespace
         for name, _ in self._wanted(cluster):
             secret = self._caches.secrets.get(f"{space}/{name}")
-            if secret is not None and secret.data and self._is_usable(cluster, secret):
+            # One of a deleted cluster goes, and slurmctld may still be that cluster's.
+            if (
+                secret is not None
+                and secret.data
+                and _foreign(cluster, secret) is None
+                and self._is_usable(cluster, secret)
+            ):
                 known[name] = secret
 
     def _is_usable(self, cluster: SlurmCluster, secret: Secret) -> bool:
@@ -120,6 +126,10 @@ class ClusterSecrets:
             names.sshd_keys_secret(cluster),
             None if given else lambda: render.ssh_host_keys(cluster, ssh_host_keys.generate()),
         )
+
+
+def _foreign(cluster: SlurmCluster, secret: Secret) -> Finding | None:
+    return foreign_key(secret.metadata, SLURM_CLUSTER, cluster.metadata, _ADVICE)
 
 
 def _restored(cluster: SlurmCluster, former: Secret, made: Json) -> Json:

@@ -29,6 +29,8 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius import names
+from penstock.api.nebius.active_check import ACTIVE_CHECKS
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
@@ -48,6 +50,12 @@ from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
 from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
 from penstock.controllers.nebius.sssd import ClusterSssd, clusters_using
+from penstock.controllers.nebius.topology import (
+    ClusterTopology,
+    clusters_with_file,
+    clusters_with_worker_on,
+    labels_changed,
+)
 from penstock.controllers.nodeset.engine import Outcome, node_matters
 from penstock.controllers.observed.nebius_caches import (
     CLUSTERS_BY_NAMESPACE,
@@ -75,6 +83,7 @@ from penstock.decide.drift import findings as drift_finding
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 from penstock.render.nebius import adopted_workload as adopted
+from penstock.render.nebius.check import nccl_benchmark
 from penstock.render.nebius.cluster import (
     file_maps,
     login,
@@ -100,9 +109,11 @@ def cluster_of_pod(pod: Pod, _: Lookup) -> list[str]:
 def pod_matters(old: Pod | None, new: Pod | None) -> bool:
     """Whether a change of a pod can change what is decided about its SlurmCluster.
 
-    Of the workers of a NodeSet that is only whether they exist and have ended.
+    Of the workers of a NodeSet that is only whether they exist and have ended, and where they are.
     """
     if old is None or new is None or old.status.phase != new.status.phase:
+        return True
+    if old.spec.node_name != new.spec.node_name:
         return True
     return new.metadata.labels.get(app_labels.APP_COMPONENT) != "nodeset"
 
@@ -155,11 +166,14 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 POD_MONITORS,
             )
         ),
+        Watch(ACTIVE_CHECKS, owner_of(SLURM_CLUSTERS), spec_changed),
         Watch(CONFIG_MAPS, clusters_using),
+        Watch(CONFIG_MAPS, clusters_with_file),
         Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
         Watch(JAILED_CONFIGS, cluster_of_jailed_config, spec_changed),
         Watch(NODES, clusters_on_node, node_matters),
+        Watch(NODES, clusters_with_worker_on, labels_changed),
     )
     signals = (
         Signal(SLURM, same_key),
@@ -175,6 +189,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._states = context.states(SLURM_CLUSTERS, _State)
         self._secrets = ClusterSecrets(context)
         self._jail = JailPopulation(context)
+        self._topology = ClusterTopology(context)
         self._slurmctld = ClusterSlurmctld(context, self.events)
         self._accounting = ClusterAccounting(context, self.events)
         self._workers = OwnWorkers(context, self.events)
@@ -201,6 +216,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         state = self._states.of(obj)
         state.parts = state.workers = None
         self._slurmctld.begin(obj)
+        self._topology.observe(obj)
         if missing := self._secrets.missing(obj):
             words = f"spec.secrets.sshdKeysName: Secret {missing[0]} does not exist"
             next_step = "Create it with the host keys of sshd"
@@ -218,6 +234,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         of_directory = await self._sssd.reconcile(obj, self.events)
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
+        await self._apply_benchmark(obj, cluster)
         report = AdoptionReport()
         slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj), report)
         whole = next(iter(slurmdbd), None)
@@ -248,6 +265,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             availability.common(resting=resting, waiting=()),
             *of_pvcs,
             *of_config,
+            *self._topology.findings(obj),
             *of_logins,
             *of_directory,
             *of_exporter,
@@ -282,6 +300,14 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *file_maps.objects(cluster.cluster),
             worker_budget(cluster),
         ]
+
+    async def _apply_benchmark(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
+        """Create the ActiveCheck of spec.periodicChecks, or delete it once it is off."""
+        wanted = nccl_benchmark.objects(cluster)
+        await self.objects.apply(obj, self.events, wanted)
+        if not wanted:
+            name = names.nccl_benchmark(obj.metadata.name)
+            await self.objects.remove(obj, self.events, "ActiveCheck", name)
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool
@@ -320,6 +346,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         workers = self._states.of(obj).workers
         return soonest(
             self._slurmctld.requeue_after(obj),
+            self._topology.requeue_after(obj),
             self._accounting.requeue_after(obj),
             self._sssd.requeue_after(obj),
             self._pvcs.requeue_after(obj),

@@ -32,7 +32,7 @@ from penstock.render.config.content import content_hash
 from penstock.render.nebius import adopted_workload as adopted
 from penstock.render.nebius.cluster import slurmctld as render
 from penstock.render.nebius.config import config_maps
-from penstock.render.nebius.config.files import files
+from penstock.render.nebius.config.files import TOPOLOGY_CONF, files
 from penstock.render.nebius.config.left_out import left_out
 from penstock.render.nebius.config.slurm_conf import retained_partitions
 from penstock.render.nebius.config.static_nodes import lost_nodes
@@ -286,6 +286,9 @@ class ClusterSlurmctld:
             if obj.spec.has_jail and not self._states.of(obj).is_adopted:
                 # That of the original has the same files, in its own order.
                 manifests.append(config_maps.jailed_config(obj, decision.startup))
+            if TOPOLOGY_CONF in decision.startup and not self._states.of(obj).is_adopted:
+                prefix = self._clusters.prefix(obj)
+                manifests.append(config_maps.topology_config(obj, prefix, decision.startup))
         if decision.last_known_good is not None:
             good = config_maps.config_map(obj, source.last_known_good, decision.last_known_good)
             manifests.append(good)

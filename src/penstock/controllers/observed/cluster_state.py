@@ -20,6 +20,14 @@ class PartitionOverrides:
 
 
 @dataclass(slots=True)
+class TopologyText:
+    """The topology.conf that a cluster is to have. The controller of topologies owns it."""
+
+    text: str | None = None
+    """None before its first reconcile: then the file in force stays."""
+
+
+@dataclass(slots=True)
 class RejectedFiles:
     """The files that slurmctld rejected last. The controller of its configuration owns it."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from penstock import __version__
 from penstock.controllers.runtime.apis import APIS, VARIABLE, parse_apis
 from penstock.controllers.runtime.arguments import LEVELS, add_switch
+from penstock.decide.topology.labels import PREFIX
 from penstock.render.parts.default_images import Images
 
 KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restapi", "token")
@@ -70,6 +71,8 @@ class Settings:
     """The same for single kinds, by the kind in small letters."""
     propagated_node_conditions: tuple[str, ...] = ()
     """Types of conditions of Kubernetes nodes that are reported in the reason of a drain."""
+    topology_label_prefix: str = PREFIX
+    """Of the labels of Kubernetes nodes that name their switches or their block."""
     log_level: str = "info"
     namespace: str = "default"
     """Where the operator itself runs."""
@@ -112,6 +115,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         workers=given.workers,
         workers_by_kind=_given(given, "workers", (*KINDS, "slurm")),
         propagated_node_conditions=_words(given.propagated_node_conditions),
+        topology_label_prefix=environment.get("TOPOLOGY_LABEL_PREFIX") or PREFIX,
         log_level=given.log_level,
         namespace=environment.get("POD_NAMESPACE", "default"),
         webhooks=Webhooks(

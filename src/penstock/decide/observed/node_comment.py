@@ -32,6 +32,10 @@ TOPOLOGY = "topology"
 """Our own key: the topology of its Kubernetes node, while Slurm has it."""
 
 
+CHECK = "check"
+"""Our own key: the comment that a check gave the node, which outlives pods."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeComment:
     """A comment of ours, read."""
@@ -49,6 +53,8 @@ class NodeComment:
     """Parameters that it was given besides those of its slurmd, in `NodeParameters.text`."""
     topology: str | None = None
     """The topology that Slurm was given; see `penstock.decide.slurm_node.topology`."""
+    check: str | None = None
+    """The comment of a check; see `penstock.decide.check.reaction`."""
 
     def text(self, keys: CommentKeys) -> str:
         """The comment as it is written to Slurm."""
@@ -67,6 +73,8 @@ class NodeComment:
             found[LIVE] = self.live
         if self.topology is not None:
             found[TOPOLOGY] = self.topology
+        if self.check is not None:
+            found[CHECK] = self.check
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -97,7 +105,26 @@ def read(keys: CommentKeys, comment: str) -> NodeComment | None:
         renew=found.get(RENEW) == TRUE,
         live=live if isinstance(live, str) else None,
         topology=place if isinstance(place, str) else None,
+        check=check_comment(comment) or None,
     )
+
+
+def check_comment(comment: str) -> str:
+    """The comment of a check, or of a user in plain words; empty without one."""
+    found = values(comment)
+    if found is None:
+        return comment
+    text = found.get(CHECK)
+    return text if isinstance(text, str) else ""
+
+
+def with_check_comment(comment: str, text: str) -> str:
+    """A node's comment with that of a check, which an empty text removes."""
+    found = values(comment) or {}
+    left = {key: value for key, value in found.items() if key != CHECK}
+    if text:
+        left[CHECK] = text
+    return json.dumps(left, separators=(",", ":"), ensure_ascii=False) if left else ""
 
 
 def is_owned_by(record: NodeComment, workers: WorkerSet) -> bool:

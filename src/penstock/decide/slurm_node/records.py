@@ -66,6 +66,8 @@ def comment_action(
             topology.wanted(workers.marks, worker.kubernetes_node),
             old.topology if old is not None else None,
         ),
+        # A check may comment a node before its first comment of ours.
+        check=old.check if old is not None else _check_comment(node),
     )
     change = None
     if parameters_by_revision is not None and worker.is_current and worker.is_ready and not going:
@@ -85,6 +87,11 @@ def comment_action(
         ),
         over=node.features,
     )
+
+
+def _check_comment(node: Node) -> str | None:
+    is_json = node_comment.values(node.comment) is not None
+    return (node_comment.check_comment(node.comment) or None) if is_json else None
 
 
 def _remembered(marks: WorkerMarks, node: Node, old: NodeComment | None) -> str | None:

@@ -13,7 +13,8 @@ from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.decide.check.results import decode
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
-from unit.controllers.nebius.lab import CLUSTER, CURRENT, JOBS, SPACE, Lab, operated, played
+from penstock.simulation.slurm.slurmctld import SlurmctldError
+from unit.controllers.nebius.lab import CLUSTER, CURRENT, JOBS, OLDER, SPACE, Lab, operated, played
 
 GROUP = "slurm.nebius.ai"
 CHECKS = f"/apis/{GROUP}/v1alpha1/namespaces/{SPACE}/activechecks"
@@ -483,6 +484,160 @@ def test_a_drained_node_comes_back_only_if_a_job_in_its_reservation_completes(en
         assert reasons(lab) == wanted
         await lab.settled(60)
         assert await lab.settled() == []
+
+    played(play)
+
+
+BENCHMARK = f"{CLUSTER}-nccl-benchmark"
+
+
+def benchmark(**given: Any) -> Json:
+    usual: Json = {"enabled": True, "image": "", "k8sNodeFilterName": "cpu"}
+    return {"periodicChecks": {"ncclBenchmark": {**usual, **given}}}
+
+
+def test_a_benchmark_of_the_cluster_is_a_check_until_it_is_off():
+    """S113, in the older shape."""
+
+    async def play() -> None:
+        lab = Lab(OLDER)
+        lab.world.declare(2)
+        async with operated(lab):
+            await lab.available()
+            actions = {"setSlurmNodeDrainState": True}
+            arguments: Json = {"thresholdMoreThan": "400", "useInfiniband": False}
+            lab.world.edit_cluster(
+                SPACE,
+                benchmark(schedule="0 */6 * * *", failureActions=actions, ncclArguments=arguments),
+            )
+            await lab.until(lambda: lab.find(CRON_JOBS, BENCHMARK))
+            cron: Json = lab.get(CRON_JOBS, BENCHMARK)["spec"]
+            assert (cron["schedule"], cron["suspend"]) == ("0 */6 * * *", False)
+            assert lab.find(JOBS, f"{BENCHMARK}-initial-run") is None
+            (bad, _) = submit(lab, BENCHMARK, job="now")
+            again(lab, BENCHMARK, "now")
+            await lab.until(lambda: run_status(lab, BENCHMARK) == "InProgress")
+            finish(lab, bad, "FAILED")
+            mark = f"[node_problem] {BENCHMARK}: job {bad.id} [slurm_job]"
+            await lab.until(lambda: reasons(lab) == {bad.nodes[0]: mark})
+            await lab.settled(60)
+            assert await lab.settled() == []
+            lab.world.edit_cluster(SPACE, benchmark(enabled=False))
+            await lab.until(lambda: not check(lab, BENCHMARK))
+            await lab.until(lambda: lab.find(CRON_JOBS, BENCHMARK) is None)
+
+    simulate(play())
+
+
+def test_a_check_of_the_name_of_the_benchmark_stays_its_users():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        declare(lab, BENCHMARK, runAfterCreation=False)
+        await lab.until(lambda: lab.find(CRON_JOBS, BENCHMARK))
+        await lab.settled(20)
+        assert check(lab, BENCHMARK)["spec"]["slurmJobSpec"] == EACH
+
+    played(play)
+
+
+COMMENT = {"commentSlurmNode": {"commentPrefix": "[node_problem]"}}
+RESERVE = {"addReservation": {"prefix": "suspicious"}}
+RELEASE = {"removeReservation": {"prefix": "suspicious"}}
+
+
+def test_a_failure_comments_and_reserves_its_node_and_a_success_ends_both():
+    """S113: the operator's own words in the comment stay."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+
+        def comment(name: str) -> Json:
+            return json.loads(ctld.nodes[name].comment or "{}")
+
+        good, bad = submit(lab)
+        (node,), (whole,) = bad.nodes, good.nodes
+        await lab.until(lambda: comment(node) and comment(whole))
+        before = comment(node)
+        declare(lab, failureReactions={**COMMENT, **RESERVE}, successReactions=RELEASE)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, good)
+        finish(lab, bad, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Failed")
+        mark = f"[node_problem] {GPU}: job {bad.id} [slurm_job]"
+        assert comment(node) == {**before, "check": mark}
+        assert "check" not in comment(whole)
+        assert reasons(lab) == {}
+        (made,) = ctld.reservations.values()
+        assert made["name"] == f"suspicious-{node}"
+        assert made["node_list"] == node
+        assert {"IGNORE_JOBS", "MAINT"} <= {*made["flags"]}
+        assert "soperatorchecks" in made["users"]
+        await lab.settled(60)
+        assert await lab.settled() == []
+        assert comment(node)["check"] == mark
+        later = ctld.run(node, name=GPU)
+        lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
+        again(lab, GPU, "now")
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, later)
+        await lab.until(lambda: run_status(lab) == "Complete")
+        assert comment(node) == before
+        assert not ctld.reservations
+        await lab.settled(60)
+        assert await lab.settled() == []
+
+    played(play)
+
+
+def test_a_cluster_without_the_user_of_checks_reserves_for_root(monkeypatch: pytest.MonkeyPatch):
+    """Seen with Slurm 26.05: a reservation for a user that it cannot resolve is rejected."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+        usual = ctld.update_reservation
+
+        def reject(body: Json) -> None:
+            if "soperatorchecks" in body["users"]:
+                raise SlurmctldError(9200, "Unable to resolve user")
+            usual(body)
+
+        monkeypatch.setattr(ctld, "update_reservation", reject)
+        good, bad = submit(lab)
+        declare(lab, failureReactions=RESERVE)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, good)
+        finish(lab, bad, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Failed")
+        (made,) = ctld.reservations.values()
+        assert made["users"] == "root"
+
+    played(play)
+
+
+def test_a_reservation_that_an_admin_made_of_that_name_stays():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+        jobs = submit(lab)
+        (node,) = jobs[0].nodes
+        now = int(ctld.clock())
+        body = {
+            "name": f"suspicious-{node}",
+            "node_list": sorted(ctld.nodes),
+            "users": ["alice"],
+            "flags": ["MAINT"],
+            "start_time": {"set": True, "number": now},
+            "end_time": {"set": True, "number": now + 10**8},
+        }
+        ctld.update_reservation(body)
+        declare(lab, successReactions=RELEASE)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        for one in jobs:
+            finish(lab, one)
+        await lab.until(lambda: run_status(lab) == "Complete")
+        assert [*ctld.reservations] == [f"suspicious-{node}"]
 
     played(play)
 

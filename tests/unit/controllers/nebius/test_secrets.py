@@ -153,6 +153,36 @@ def test_a_secret_of_the_user_is_not_the_clusters_once_it_is_restored() -> None:
     played(play, before=before)
 
 
+def test_a_key_of_a_deleted_cluster_is_not_what_the_next_one_of_its_name_restores() -> None:
+    """A restored one would be nobody's; its slurmctld may still answer for a moment."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.make(f"{CORE}/configmaps", "ConfigMap", "stays")
+        uid = lab.get("/configmaps", "stays")["metadata"]["uid"]
+        # The garbage collector leaves what one of its owners still needs.
+        more = {"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "uid": uid}
+        path, owned = f"{CORE}/secrets/slurm-munge", {"ownerReferences": [FORMER, more]}
+        lab.world.ask("PATCH", path, {"metadata": {**owned, "labels": None}})
+        await asyncio.sleep(5)
+        lab.world.ask("DELETE", path, {})
+        await lab.until(lambda: lab.find("/secrets", "slurm-munge") is not None)
+        found = lab.get("/secrets", "slurm-munge")["metadata"]
+        (owner,) = found["ownerReferences"]
+        assert owner["uid"] != FORMER["uid"]
+        assert found["labels"]
+        await lab.available()
+
+    played(play)
+
+
+FORMER = {
+    "apiVersion": "slurm.nebius.ai/v1",
+    "kind": "SlurmCluster",
+    "name": "slurm",
+    "uid": "former",
+    "controller": True,
+}
 OTHER = {
     "apiVersion": "slinky.slurm.net/v1beta1",
     "kind": "Controller",

@@ -7,9 +7,18 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.decide.check.reaction import CheckPolicy, NodeResult, check_of, next_change, reason
+from penstock.decide.check.reaction import (
+    CheckPolicy,
+    Marks,
+    NodeResult,
+    check_of,
+    is_of_check,
+    next_change,
+    next_comment,
+    reason,
+)
 from penstock.decide.check.results import Result
-from penstock.decide.drain.check_drain import Drain, NodeState, Undrain
+from penstock.decide.drain.check_drain import Comment, Drain, NodeState, Undrain
 
 GPU = CheckPolicy("gpu-checks", "[node_problem]")
 NET = CheckPolicy("net-checks", "[hardware_problem]")
@@ -64,6 +73,42 @@ def test_a_check_may_drain_after_success() -> None:
     found = next_change(FREE, result(policy, "COMPLETED"))
     assert found == Drain("[user_problem] burn-in: job 7 [slurm_job]")
     assert next_change(FREE, result(policy, "FAILED")) is None
+
+
+IB = CheckPolicy("ib-checks", failure=Marks(comment="[node_problem]"))
+MEM = CheckPolicy("mem-checks", failure=Marks(comment="[hardware_problem]"))
+IB_MARK = "[node_problem] ib-checks: job 7 [slurm_job]"
+
+
+def commented(words: str) -> NodeState:
+    return NodeState(is_drained=False, comment=words)
+
+
+def test_a_failed_job_comments_its_node_and_drains_nothing() -> None:
+    """S113."""
+    failed = result(IB, "FAILED")
+    assert next_comment(FREE, failed) == Comment(IB_MARK)
+    assert next_change(FREE, failed) is None
+    assert next_comment(FREE, result(GPU, "FAILED")) is None
+    assert next_comment(FREE, result(IB, "TIMEOUT")) is None
+
+
+def test_a_completed_job_removes_the_comment_of_its_own_check_alone() -> None:
+    passed = result(IB, "COMPLETED", 8)
+    assert next_comment(commented(IB_MARK), passed) == Comment("")
+    other = "[hardware_problem] mem-checks: job 3 [slurm_job]"
+    failed = result(MEM, "FAILED", 3)
+    assert next_comment(commented(IB_MARK), passed, [failed]) == Comment(other)
+    for words in (other, "bad cable"):
+        assert next_comment(commented(words), passed) is None
+        assert next_comment(commented(words), result(IB, "FAILED", 8)) is None
+
+
+def test_a_reservation_of_more_nodes_or_other_flags_is_no_checks() -> None:
+    flags = ("IGNORE_JOBS", "MAINT", "SPEC_NODES")
+    assert is_of_check(["worker-0"], flags, "worker-0")
+    assert not is_of_check(["worker-0", "worker-1"], flags, "worker-0")
+    assert not is_of_check(["worker-0"], ("SPEC_NODES",), "worker-0")
 
 
 @given(st.text(max_size=60).filter(lambda text: not check_of(text)), st.sampled_from(ENDS))

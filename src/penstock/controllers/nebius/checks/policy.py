@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.api.nebius.active_check import ActiveCheck, Reactions
 from penstock.decide.check.gate import Before
-from penstock.decide.check.reaction import CheckPolicy
+from penstock.decide.check.reaction import CheckPolicy, Marks
 
 
 def policy(check: ActiveCheck) -> CheckPolicy:
@@ -13,7 +13,11 @@ def policy(check: ActiveCheck) -> CheckPolicy:
     if spec.check_type != "slurmJob":
         return CheckPolicy(check.metadata.name)
     return CheckPolicy(
-        check.metadata.name, _prefix(spec.failure_reactions), _prefix(spec.success_reactions)
+        check.metadata.name,
+        _prefix(spec.failure_reactions),
+        _prefix(spec.success_reactions),
+        _marks(spec.failure_reactions),
+        _marks(spec.success_reactions),
     )
 
 
@@ -34,3 +38,19 @@ def _prefix(given: Reactions | None) -> str:
     if given is None or given.drain_slurm_node is None:
         return ""
     return given.drain_slurm_node.drain_reason_prefix.strip()
+
+
+def _marks(given: Reactions | None) -> Marks:
+    """The other reactions, of which each needs a prefix too."""
+    if given is None:
+        return Marks()
+    comment, add, remove = (
+        given.comment_slurm_node,
+        given.add_reservation,
+        given.remove_reservation,
+    )
+    return Marks(
+        comment.comment_prefix.strip() if comment is not None else "",
+        add.prefix if add is not None else "",
+        remove.prefix if remove is not None else "",
+    )

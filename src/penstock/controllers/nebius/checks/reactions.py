@@ -1,4 +1,4 @@
-"""Carries out the reaction of one Slurm node to the result of a check."""
+"""Carries out the reactions of one Slurm node to the result of a check."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.catalog.event import Event
+from penstock.controllers.nebius.checks.reservations import NodeReservations
 from penstock.controllers.runtime.report import Events
-from penstock.decide.check.reaction import NodeResult, next_change
+from penstock.decide.check.reaction import NodeResult, next_change, next_comment
 from penstock.decide.drain.check_drain import Drain, NodeState
+from penstock.decide.observed import node_comment
+from penstock.kube.client.clock import Clock
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError
 from penstock.slurm.state import Node
@@ -20,8 +23,9 @@ _OUT = frozenset({"DOWN", "FAIL", "FAILING", "ERROR"})
 class NodeReactions:
     """Those of all ActiveChecks."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, clock: Clock) -> None:
         self._events = events
+        self._reservations = NodeReservations(events, clock)
 
     async def react(
         self,
@@ -33,28 +37,63 @@ class NodeReactions:
     ) -> bool:
         """Query the node and change it; whether it was changed. Raises SlurmError.
 
-        A node without a record has nothing to drain. `others` returns the last results of other
-        checks on a node: only those of a drained one matter, and reading them takes long.
+        A node without a record has nothing to change. `others` returns the last results of other
+        checks on a node: only those of a drained or commented one matter, and reading them takes
+        long.
         """
         try:
-            state = node_state(await client.node(name))
-            change = next_change(state, own, others(name) if state.is_drained else ())
-            if change is None:
-                return False
-            if isinstance(change, Drain):
-                await client.update_node(name, state=["DRAIN"], reason=change.reason)
-                words = f"Drained Slurm node {name}: {change.reason}"
-                self._events.warning(check, Event.CHECK_DRAINED, words, "Drain")
-            else:
-                await client.update_node(name, state=["UNDRAIN"])
-                words = f"Undrained Slurm node {name}: job {own.result.job} completed on it"
-                self._events.normal(check, Event.CHECK_UNDRAINED, words, "Undrain")
+            node = await client.node(name)
+            state = node_state(node)
+            last = others(name) if state.is_drained or state.comment else ()
+            drained = await self._drain(check, client, name, state, own, last)
+            commented = await self._comment(check, client, node, own, last)
+            reserved = await self._reservations.react(check, client, name, own)
         except NotFoundError:
             return False
+        return drained or commented or reserved
+
+    async def _drain(
+        self,
+        check: ActiveCheck,
+        client: Slurmrestd,
+        name: str,
+        state: NodeState,
+        own: NodeResult,
+        others: Sequence[NodeResult],
+    ) -> bool:
+        change = next_change(state, own, others)
+        if change is None:
+            return False
+        if isinstance(change, Drain):
+            await client.update_node(name, state=["DRAIN"], reason=change.reason)
+            words = f"Drained Slurm node {name}: {change.reason}"
+            self._events.warning(check, Event.CHECK_DRAINED, words, "Drain")
+        else:
+            await client.update_node(name, state=["UNDRAIN"])
+            words = f"Undrained Slurm node {name}: job {own.result.job} completed on it"
+            self._events.normal(check, Event.CHECK_UNDRAINED, words, "Undrain")
+        return True
+
+    async def _comment(
+        self,
+        check: ActiveCheck,
+        client: Slurmrestd,
+        node: Node,
+        own: NodeResult,
+        others: Sequence[NodeResult],
+    ) -> bool:
+        change = next_comment(node_state(node), own, others)
+        if change is None:
+            return False
+        text = node_comment.with_check_comment(node.comment, change.text)
+        await client.update_node(node.name, comment=text)
+        words = f"Comment of Slurm node {node.name}: {change.text or 'removed'}"
+        self._events.normal(check, Event.CHECK_COMMENTED, words, "Comment")
         return True
 
 
 def node_state(node: Node) -> NodeState:
     """A node as policies read it: one with somebody's reason counts as drained."""
     is_out = bool(node.state & _OUT and node.reason)
-    return NodeState(node.drain or is_out, node.reason, node.comment)
+    comment = node_comment.check_comment(node.comment)
+    return NodeState(node.drain or is_out, node.reason, comment)

@@ -84,7 +84,7 @@ class ResultCollector:
         self._caches = context.caches
         self._clusters = context.clusters
         self._connections = context.connections
-        self._reactions = NodeReactions(events)
+        self._reactions = NodeReactions(events, context.client.clock)
         self._rechecks = Rechecks(events)
         self._states = context.states(ACTIVE_CHECKS, _State)
 

@@ -83,6 +83,9 @@ def _of_slurm(cluster: ClusterInputs, check: ActiveCheck, declared: SlurmJobSpec
     env = [variable("ACTIVE_CHECK_NAME", check.metadata.name)]
     if declared.each_worker_jobs or declared.each_worker_job_array:
         env.append(variable("EACH_WORKER_JOBS", "true"))
+        success = check.spec.success_reactions
+        if success is not None and (released := success.remove_reservation) and released.prefix:
+            env.append(variable("ACTIVE_CHECK_RESERVATION_PREFIX", released.prefix))
     if declared.max_number_of_jobs:
         env.append(variable("ACTIVE_CHECK_MAX_NUMBER_OF_JOBS", str(declared.max_number_of_jobs)))
     env += jail_variables(cluster.spec) + auth.variables(cluster.spec)

@@ -14,6 +14,7 @@ from penstock.api.nebius import labels, names
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.render.config.content import content_hash, rejection
+from penstock.render.nebius.config.files import TOPOLOGY_CONF
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
 from penstock.slurm.conf.includes import FOLDER, SLURM_CONF, resolved
@@ -37,6 +38,12 @@ def config_map(
     if rejected:
         metadata["annotations"][marks.CONFIG_REFUSED] = rejection(rejected)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+
+
+def topology_config(cluster: SlurmCluster, prefix: str, data: Mapping[str, str]) -> Json:
+    """The ConfigMap with topology.conf, under the name by which users of the original read it."""
+    name = names.topology_config(prefix)
+    return config_map(cluster, name, {TOPOLOGY_CONF: data[TOPOLOGY_CONF]})
 
 
 def partition_record(cluster: SlurmCluster, data: Mapping[str, str]) -> Json:

@@ -24,7 +24,7 @@ def _left_out(inputs: ConfigInputs) -> Iterator[str]:
     if spec.slurm_config.topology_plugin and not inputs.topology_conf:
         yield (
             f"spec.slurmConfig.topologyPlugin {spec.slurm_config.topology_plugin} is not used: "
-            "the cluster has no topology.conf"
+            "no Kubernetes node of a worker has a topology label"
         )
     if (default := mpi_default(inputs)) != "pmix":
         yield (

@@ -1,0 +1,1 @@
+../../slurm-cluster/templates/_registry.tpl

@@ -1,0 +1,1 @@
+"""Policy of the topology that labels of Kubernetes nodes declare for all workers of a cluster."""
