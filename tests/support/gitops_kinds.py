@@ -1,7 +1,7 @@
 """Definitions of Argo CD's Application, and of Flux' GitRepository and HelmRelease.
 
-They come from the products' own Go modules, which the Go module proxy serves, and are kept in
-the cache. Argo CD's module contains the definition. Of Flux only the modules with the Go types can
+They come from the products' own Go modules, from the configured module proxy, and are kept in the
+cache. Argo CD's module contains the definition. Of Flux only the modules with the Go types can
 be had, so controller-gen makes the definitions from these types, as Flux' own releases do.
 """
 
