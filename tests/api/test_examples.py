@@ -34,8 +34,9 @@ WARNINGS = {
     # What a user of the example has or creates: its comments name it.
     "accounting.yaml": "there is no Secret slurm-database",
     "hybrid.yaml": "there is no Secret metal-keys",
-    # They follow in the same file.
-    "slurmcluster-nodesets.yaml": "there is no NodeSet (small|large) of this cluster yet",
+    # They follow in the same file; and the operator's cache may be behind a busy API server.
+    "slurmcluster-nodesets.yaml": "there is no (NodeSet (small|large) of this cluster"
+    "|SlurmCluster cpu in this namespace) yet",
     # A NodeSet does not know whether its cluster has a jail.
     "slurmcluster-without-jail.yaml": "spec.slurmd.volumes.jail: without a source",
 }
