@@ -38,8 +38,9 @@ from penstock.slurm.auth import jwt
 from penstock.translate.slinky.token_request import token_request
 
 SOONEST_S = 1.0
-LATEST_S = 3600.0
-"""Upper bound of requeue_after: the clock may be set, or the computer suspended."""
+LATEST_S = 60.0
+"""Upper bound of requeue_after: the clock may be set, or the computer suspended. A token that was
+made by a clock ten minutes late ends ten minutes early, and is to be replaced before."""
 _SHOWN_BY_THE_SECRET = (TokenReason.MISSING, decide.ROUTINE)
 """Reasons without an event of their own: the event of the Secret's change is enough."""
 

@@ -136,6 +136,21 @@ def test_a_token_is_renewed_before_it_ends_and_written_no_more_often() -> None:
     played(play)
 
 
+def test_a_token_that_a_late_clock_made_is_replaced_before_it_ends() -> None:
+    """The clock was corrected meanwhile, and nothing else changed: fault plan 476."""
+
+    async def play(lab: Lab) -> None:
+        lab.world.clock.jump(-600)
+        lab.token(lifetime="15m")
+        await lab.valid()
+        lab.world.clock.set_right()
+        for _ in range(900):
+            await asyncio.sleep(1)
+            assert lab.claims()["exp"] > lab.world.true_time()
+
+    played(play)
+
+
 def test_a_rotated_key_makes_a_new_token_at_once() -> None:
     """D12: upstream fails for ever on the old token."""
 
