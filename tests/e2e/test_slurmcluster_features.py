@@ -492,7 +492,7 @@ def test_a_check_comments_and_reserves_its_worker_until_it_completes_there(
     assert reason(checked, "worker-0") == ""
     assert checked.session("srun hostname") == "worker-1"
     checked.run("login-0", "sshd", f"rm {broken}")
-    checked.kubectl("create", "job", "mended", f"--from=cronjob/{name}")
+    checked.kubectl("create", "job", "cured", f"--from=cronjob/{name}")
     eventually("both marks are gone", lambda: seen("worker-0") == (False, False), CHECK_S)
     until_status(checked, name, run, "Complete")
     checked.until_idle(2)

@@ -63,8 +63,8 @@ def gitops_kinds(example: str) -> tuple[Path, ...]:
 
 def _argo_cd() -> tuple[Path, ...]:
     def build(folder: Path) -> None:
-        told = _go([toolchain(), "mod", "download", "-json", ARGO_CD], folder)
-        source = Path(json.loads(told)["Dir"], APPLICATION)
+        answer = _go([toolchain(), "mod", "download", "-json", ARGO_CD], folder)
+        source = Path(json.loads(answer)["Dir"], APPLICATION)
         (folder / source.name).write_bytes(source.read_bytes())
 
     return (keyed("test-argo-cd", digest(ARGO_CD, APPLICATION), build) / Path(APPLICATION).name,)

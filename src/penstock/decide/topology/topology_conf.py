@@ -114,7 +114,10 @@ class _Tree:
         children: defaultdict[str, list[str]] = defaultdict(list)
         for child, parent in self.parents.items():
             children[parent].append(child)
-        found = [f"SwitchName={one} Switches={_merged(below)}" for one, below in children.items()]
+        found = [
+            f"SwitchName={one} Switches={hostlist.compress(below)}"
+            for one, below in children.items()
+        ]
         for leaf, names in self.nodes.items():
             found.append(f"SwitchName={leaf} Nodes={','.join(sorted(names, key=_natural))}")
         return sorted(found)
@@ -196,10 +199,6 @@ def _unknown(fabric: str) -> str:
 
 def _safe(name: str) -> str:
     return f"{name}_" if _TOO_LONG.search(name) else name
-
-
-def _merged(names: Iterable[str]) -> str:
-    return hostlist.compress(names)
 
 
 def _natural(name: str) -> tuple[str, int, str]:
