@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import signal
+from collections import Counter
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -20,6 +21,10 @@ NICE = 5
 SHORT, WIDE = 8, 400
 """Lines, and characters of each, of a failure in the summary at the very end."""
 BEFORE = pytest.StashKey[int]()
+FAILED = pytest.StashKey[Counter[str]]()
+"""How many tests failed so far, by file."""
+MOST_FAILED = 2
+"""Of a file that needs a node: tests after them share its cluster, and wait for what it lost."""
 
 # A merge must not depend on luck: CI takes the same examples each time, people get new ones.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -39,7 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What computes makes way for what waits for a node, once processes run side by side."""
+    """What computes makes way for what waits for a node, once processes run side by side.
+
+    The rest of a file whose cluster is broken is not run in CI: it would take its time limits.
+    """
+    counts = item.config.stash.setdefault(FAILED, Counter())
+    if "CI" in os.environ and counts[_file(item.nodeid)] >= MOST_FAILED:
+        pytest.skip(f"{MOST_FAILED} tests of this file failed")
     if not hasattr(item.config, "workerinput"):
         return
     before = item.config.stash.setdefault(BEFORE, os.getpriority(os.PRIO_PROCESS, 0))
@@ -48,6 +59,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         # Only root may take it back, and without root nothing that needs a node runs.
         with contextlib.suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, 0, wanted)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Count failures of tests that need a node."""
+    report = yield
+    if report.failed and layer_of(item.nodeid):
+        item.config.stash.setdefault(FAILED, Counter())[_file(item.nodeid)] += 1
+    return report
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode:

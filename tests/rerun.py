@@ -2,9 +2,9 @@
 
 `python -m rerun ARGUMENTS` is what `make test` runs. Hundreds of tests share two cores with real
 daemons, and a timeout among them proves little: its file runs again by itself, with everything
-that it makes. A second failure is a failure. What passed then is printed as the last thing, so
-that somebody looks at it. A test without an API server or a node has no second try, and neither
-has a run in which many files failed.
+that it makes. A second failure is a failure, and ends the run. What passed then is printed as the
+last thing, so that somebody looks at it. A test without an API server or a node has no second try,
+and neither has a run in which many files failed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     if not files:
         return status
     print(f"\nOnce more, by themselves: {' '.join(files)}", flush=True)
-    status = _pytest(files)
+    status = _pytest(["--exitfirst", *files])
     if status == 0:
         print("Failed once and passed when run by itself:")
         print("\n".join(f"  {one}" for one in failed), flush=True)

@@ -114,7 +114,17 @@ def submitted(cluster: SlurmClusterSite, script: str) -> str:
 
 
 def scale(cluster: SlurmClusterSite, name: str, count: int) -> None:
-    """Set the size of a NodeSet by its scale subresource."""
+    """Set the size of a NodeSet by its scale subresource, once the operator knows who is idle.
+
+    Of idle workers the highest ordinal goes first; one whose job has just ended is no candidate.
+    """
+
+    def at_rest() -> bool:
+        found = cluster.kubectl("get", f"nodesets.slurm.nebius.ai/{name}", "-o", "json")
+        workers = json.loads(found)["status"]["workers"]
+        return workers["idle"] == workers["current"]
+
+    eventually(f"all workers of {name} are idle", at_rest, 60)
     cluster.kubectl("scale", f"nodesets.slurm.nebius.ai/{name}", f"--replicas={count}")
 
 
