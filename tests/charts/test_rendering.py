@@ -18,7 +18,7 @@ import yaml
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.common import GROUP as NEBIUS
-from penstock.api.registry import KINDS, problems
+from penstock.api.registry import problems, registry
 from penstock.local.charts import CHARTS, rendered
 from penstock.local.errors import LocalError
 from support.charts import EVERYTHING, FILES, render, values
@@ -28,7 +28,7 @@ from support.structural import faults, schemas
 pytestmark = pytest.mark.timeout(1800)
 
 TYPES: dict[str, Any] = {
-    info.resource.kind: info.type for info in KINDS if info.resource.group != NEBIUS
+    info.resource.kind: info.type for info in registry().kinds if info.resource.group != NEBIUS
 }
 """Kinds that the chart renders; NodeSet is a kind of another group as well."""
 SCHEMAS = schemas()

@@ -14,7 +14,7 @@ import yaml
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.slurmcluster import SlurmCluster
-from penstock.api.registry import REGISTRY as REGISTRY_OF_KINDS
+from penstock.api.registry import registry
 from penstock.local import charts, images
 from support.charts import FIXTURES, REGISTRY, at, copy_with_notes, notes, put, rejection, render
 from support.lossless import lost_fields
@@ -375,7 +375,7 @@ def test_a_cluster_of_each_jail_mode_has_no_fault(name: str, mode: str) -> None:
             given = put(given, ["slurmNodes", node, "volumes", "jailSubMounts"], [])
     found = cluster(given)
     assert found["spec"]["jailMode"] == mode
-    assert list(REGISTRY_OF_KINDS.problems(msgspec.convert(found, SlurmCluster))) == []
+    assert list(registry().problems(msgspec.convert(found, SlurmCluster))) == []
 
 
 def test_the_root_of_a_worker_may_have_another_size() -> None:

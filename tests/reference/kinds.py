@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from penstock.api.crd import schema
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.schema import KindInfo
-from penstock.api.registry import GROUPS
+from penstock.api.registry import groups
 from reference.page import Page, code, table
 
 
 def pages() -> list[Page]:
     """One page for each API group."""
-    return [_page(group.name, group.version, group.kinds) for group in GROUPS]
+    return [_page(group.name, group.version, group.kinds) for group in groups()]
 
 
 def _page(name: str, version: str, kinds: Sequence[KindInfo]) -> Page:

@@ -148,6 +148,10 @@ class Registry:
         """All kinds, in the order of the groups."""
         return tuple(rules.info for rules in self.rules)
 
+    def has(self, obj: KubeObject) -> bool:
+        """Whether an object's kind is one of its groups."""
+        return type(obj) in self._by_type
+
     def of(self, obj: T) -> KindRules[T]:
         """The rules of an object's kind. Raises TypeError for a kind of no group."""
         found = self._by_type.get(type(obj))

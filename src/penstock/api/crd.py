@@ -19,7 +19,7 @@ import yaml
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.schema import DEFAULT, Column, KindInfo
-from penstock.api.registry import KINDS
+from penstock.api.registry import registry
 from penstock.catalog.marks import kubernetes
 
 HEADER = "# Generated from src/penstock/api by `make crds`. Change it there.\n"
@@ -98,14 +98,14 @@ def render(info: KindInfo) -> str:
     )
 
 
-def write(directory: Path, kinds: Sequence[KindInfo] = KINDS) -> None:
+def write(directory: Path, kinds: Sequence[KindInfo] = registry().kinds) -> None:
     """Write all definitions."""
     directory.mkdir(parents=True, exist_ok=True)
     for info in kinds:
         (directory / file_name(info)).write_text(render(info), encoding="utf-8")
 
 
-def differences(directory: Path, kinds: Sequence[KindInfo] = KINDS) -> list[str]:
+def differences(directory: Path, kinds: Sequence[KindInfo] = registry().kinds) -> list[str]:
     """Lines of a unified diff between the files and what they should be; empty when equal."""
     lines: list[str] = []
     for info in kinds:

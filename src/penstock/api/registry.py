@@ -1,36 +1,63 @@
 """All API groups that the operator serves, and the rules of their kinds.
 
-A group adds its `ApiGroup` to GROUPS; nothing else names the kinds of all groups.
+A group adds itself to `groups`; nothing else names the kinds of all groups. Those of
+`slurm.nebius.ai` are imported when they are first asked for: a process that leads another group
+starts without them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any, TypeVar
 
 from penstock.api.admission import ApiGroup, KindRules, Problem, Registry
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.nebius import group as nebius
 from penstock.api.penstock import group as penstock
 from penstock.api.slinky import group as slinky
 
 T = TypeVar("T", bound=KubeObject)
 
-GROUPS = (slinky.GROUP, *nebius.GROUPS, penstock.GROUP)
-REGISTRY = Registry(GROUPS)
-KINDS = REGISTRY.kinds
-"""The kinds as typed Python: fields, defaults, validation. CRD YAML is generated from them."""
+_NEBIUS = "slurm.nebius.ai"
+"""As in `nebius.common`, which is a module of the group."""
+_ALWAYS = Registry((slinky.GROUP, penstock.GROUP))
+
+
+@cache
+def groups() -> tuple[ApiGroup, ...]:
+    """All groups."""
+    return (slinky.GROUP, *_nebius(), penstock.GROUP)
+
+
+@cache
+def registry() -> Registry:
+    """The rules of all kinds.
+
+    Its `kinds` are typed Python: fields, defaults, validation. CRD YAML is generated from them.
+    """
+    return Registry(groups())
 
 
 def groups_beside(apis: Collection[str]) -> tuple[ApiGroup, ...]:
     """The groups that a process serves which leads these, and `penstock.dev` beside them."""
-    return tuple(one for one in GROUPS if one.name in apis or one is penstock.GROUP)
+    every = groups() if _NEBIUS in apis else (slinky.GROUP, penstock.GROUP)
+    return tuple(one for one in every if one.name in apis or one is penstock.GROUP)
+
+
+def _registry_of(obj: KubeObject) -> Registry:
+    return _ALWAYS if _ALWAYS.has(obj) else registry()
+
+
+def _nebius() -> tuple[ApiGroup, ...]:
+    from penstock.api.nebius.group import GROUPS
+
+    return GROUPS
 
 
 def rules_of(obj: T) -> KindRules[T]:
     """The rules of an object's kind, by its type. Raises TypeError for a kind of no group."""
-    return REGISTRY.of(obj)
+    return _registry_of(obj).of(obj)
 
 
 def resource_of(obj: KubeObject) -> Resource[Any]:
@@ -40,7 +67,7 @@ def resource_of(obj: KubeObject) -> Resource[Any]:
 
 def problems(obj: KubeObject) -> list[Problem]:
     """Faults that keep the operator from making what the object asks for."""
-    return REGISTRY.problems(obj)
+    return _registry_of(obj).problems(obj)
 
 
 def unsupported_fields(obj: KubeObject) -> list[str]:

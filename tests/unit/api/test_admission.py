@@ -16,7 +16,7 @@ from penstock.api.admission import AdmissionResult, RelatedObjects
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.penstock import group as penstock
 from penstock.api.penstock.partition import Partition
-from penstock.api.registry import REGISTRY, rules_of
+from penstock.api.registry import registry, rules_of
 from penstock.api.slinky import group as slinky
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.names import slurm_node_name
@@ -27,7 +27,8 @@ TYPES = {i.resource.kind: i.type for g in (slinky, penstock) for i in g.GROUP.ki
 REF = {"controllerRef": {"name": "slinky"}}
 KEY = {"name": "s", "key": "k"}
 ALONE = RelatedObjects()
-validate_change = REGISTRY.validate_change
+RULES = registry()
+validate_change = RULES.validate_change
 
 
 def make(kind: str, spec: dict[str, Any], name: str = "a", **meta: Any) -> KubeObject:
@@ -131,7 +132,7 @@ def test_a_partition_that_slurm_cannot_read_is_refused():
 def test_two_nodesets_whose_nodes_slurm_could_not_tell_apart(
     own: NodeSet, other: NodeSet, path: str
 ):
-    found = refusals(validate_change(own, None, REGISTRY.related_objects(own, (other,))))
+    found = refusals(validate_change(own, None, RULES.related_objects(own, (other,))))
     assert f"NodeSet {other.metadata.name}" in found[path]
     assert "choose a spec.template.spec.hostname" in found[path]
 
@@ -146,7 +147,7 @@ def test_two_nodesets_whose_nodes_slurm_could_not_tell_apart(
     ],
 )
 def test_nodesets_that_are_apart_are_taken(own: NodeSet, other: NodeSet):
-    assert validate_change(own, None, REGISTRY.related_objects(own, (other,))) == AdmissionResult()
+    assert validate_change(own, None, RULES.related_objects(own, (other,))) == AdmissionResult()
 
 
 @given(
@@ -164,7 +165,7 @@ def test_every_node_name_that_two_have_in_common_is_found(
     other = nodeset("b", two, replicas=more, ordinalPadding=other_padding)
     names = {slurm_node_name(own, number) for number in range(many)}
     common = names & {slurm_node_name(other, number) for number in range(more)}
-    found = validate_change(own, None, REGISTRY.related_objects(own, (other,))).problems
+    found = validate_change(own, None, RULES.related_objects(own, (other,))).problems
     if common:
         assert any("would be one of this NodeSet" in one.message for one in found)
     elif one != two:
@@ -234,7 +235,7 @@ def test_a_partition_whose_name_is_taken_is_told():
     own, other = (make("Partition", {**REF, "name": "p"}, name) for name in ("a", "b"))
     assert isinstance(other, Partition)
     pool = nodeset("p", partition={"enabled": True})
-    found = validate_change(own, None, REGISTRY.related_objects(own, (pool, other)))
+    found = validate_change(own, None, RULES.related_objects(own, (pool, other)))
     assert found.problems == ()
     (told,) = found.warnings
     assert "Partition b, NodeSet p" in told
@@ -277,10 +278,10 @@ def test_a_field_that_is_not_served_is_told():
 
 def test_deleting_a_controller_in_use_is_told_and_allowed():
     users = RelatedObjects(users=("NodeSet a", "RestApi b"))
-    (told,) = REGISTRY.on_delete(controller(), users).warnings
+    (told,) = RULES.on_delete(controller(), users).warnings
     assert "NodeSet a, RestApi b belong to this Controller" in told
-    assert REGISTRY.on_delete(controller(), ALONE) == AdmissionResult()
-    (told,) = REGISTRY.on_delete(
+    assert RULES.on_delete(controller(), ALONE) == AdmissionResult()
+    (told,) = RULES.on_delete(
         make("Accounting", {}), RelatedObjects(users=("Controller c",))
     ).warnings
     assert "Controller c" in told

@@ -11,7 +11,7 @@ import yaml
 
 from penstock.api import crd
 from penstock.api.kubernetes.schema import KindInfo
-from penstock.api.registry import KINDS
+from penstock.api.registry import registry
 from penstock.api.slinky import group as slinky
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +19,9 @@ COMMITTED = ROOT / "deploy" / "crds"
 FIXTURES = sorted((ROOT / "tests" / "fixtures" / "slinky").glob("*.yaml"))
 BY_KIND = {info.resource.kind: info for info in slinky.GROUP.kinds}
 
-every_kind = pytest.mark.parametrize("info", KINDS, ids=lambda info: info.resource.plural)
+every_kind = pytest.mark.parametrize(
+    "info", registry().kinds, ids=lambda info: info.resource.plural
+)
 
 
 def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -11,7 +11,7 @@ from penstock.api.admission import RelatedObjects
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.api.nebius.volumes import JOB_ID
-from penstock.api.registry import REGISTRY
+from penstock.api.registry import registry
 from penstock.decide.rollout.budget import max_unavailable
 from penstock.translate.nebius.worker_set import cluster_workers, node_set_workers
 from support import nebius
@@ -215,7 +215,7 @@ def ids(cases: list[Case]) -> list[str]:
 def test_a_value_that_no_pod_can_have_is_found_at_its_field(
     name: str, changes: dict[str, Any], path: str, words: str
 ):
-    found = REGISTRY.problems(nebius.made(name, changes))
+    found = registry().problems(nebius.made(name, changes))
     assert [one for one in found if one.path == path and words in one.message], found
 
 
@@ -224,8 +224,8 @@ def test_a_value_that_a_daemon_would_misread_is_rejected_when_it_is_written(
     name: str, changes: dict[str, Any], path: str, words: str
 ):
     obj = nebius.made(name, changes)
-    assert REGISTRY.problems(obj) == []
-    found = REGISTRY.validate_change(obj, None, RelatedObjects()).problems
+    assert registry().problems(obj) == []
+    found = registry().validate_change(obj, None, RelatedObjects()).problems
     assert [one for one in found if one.path == path and words in one.message], found
 
 
@@ -234,12 +234,12 @@ def test_a_node_set_may_not_have_the_name_of_the_workers_of_its_cluster():
     older = cast("SlurmCluster", nebius.made(OLDER))
     changes = {"metadata.name": "worker", "spec.clusterName": older.metadata.name}
     made = nebius.made(NODES, changes)
-    (found,) = REGISTRY.validate_change(made, None, RelatedObjects((older,))).problems
+    (found,) = registry().validate_change(made, None, RelatedObjects((older,))).problems
     assert (found.path, "spec.slurmNodes.worker" in found.message) == ("metadata.name", True)
     other = nebius.made(NODES, {**changes, "metadata.name": "more"})
-    assert REGISTRY.validate_change(other, None, RelatedObjects((older,))).problems == ()
+    assert registry().validate_change(other, None, RelatedObjects((older,))).problems == ()
     current = nebius.made(CURRENT, {"metadata.name": older.metadata.name})
-    assert REGISTRY.validate_change(made, None, RelatedObjects((current,))).problems == ()
+    assert registry().validate_change(made, None, RelatedObjects((current,))).problems == ()
 
 
 @pytest.mark.parametrize(

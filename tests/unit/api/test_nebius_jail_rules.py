@@ -10,7 +10,7 @@ from penstock.api.admission import RelatedObjects
 from penstock.api.nebius.jail_rules import node_set_jail_problem
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
-from penstock.api.registry import REGISTRY
+from penstock.api.registry import registry
 from support import nebius
 from support.nebius import ABSENT
 from support.nebius_clusters import NODES_WITHOUT_JAIL, OLDER_WITHOUT_JAIL, WITHOUT_JAIL
@@ -69,7 +69,7 @@ def test_a_cluster_without_a_jail_needs_no_field_of_it(name: str):
     sources = {"spec.volumeSources": SOURCES}
     if name == OLDER:
         sources = {}
-    found = REGISTRY.validate_change(nebius.made(name, {**bare(name), **sources}), None, ALONE)
+    found = registry().validate_change(nebius.made(name, {**bare(name), **sources}), None, ALONE)
     assert found.problems == ()
 
 
@@ -79,13 +79,13 @@ def test_a_field_that_contradicts_the_absence_of_a_jail_is_rejected(
 ):
     """S177."""
     wanted = nebius.made(name, {**bare(name), **changes})
-    found = REGISTRY.problems(wanted)
+    found = registry().problems(wanted)
     assert [one for one in found if path in one.path and WITHOUT in one.message], found
     assert all(WITHOUT in one.message for one in found), found
 
 
 def test_a_cluster_with_a_jail_names_the_image_that_fills_it():
-    found = REGISTRY.problems(nebius.made(CURRENT, {"spec.populateJail": ABSENT}))
+    found = registry().problems(nebius.made(CURRENT, {"spec.populateJail": ABSENT}))
     assert [(one.path, one.message) for one in found] == [
         ("spec.populateJail", "must be given, unless spec.jailMode is None")
     ]
@@ -96,11 +96,11 @@ WORKER_JAIL = "spec.slurmNodes.worker.volumes.jail"
 
 def test_each_worker_has_a_root_by_a_claim_template():
     """S177."""
-    found = REGISTRY.validate_change(
+    found = registry().validate_change(
         nebius.made(OLDER, {**PER_WORKER, WORKER_JAIL: TEMPLATE}), None, ALONE
     )
     assert found.problems == ()
-    found = REGISTRY.validate_change(nebius.made(CURRENT, PER_WORKER), None, ALONE)
+    found = registry().validate_change(nebius.made(CURRENT, PER_WORKER), None, ALONE)
     assert found.problems == ()
 
 
@@ -135,7 +135,7 @@ def test_each_worker_has_a_root_by_a_claim_template():
 def test_a_volume_that_contradicts_the_mode_is_rejected(
     changes: dict[str, Any], path: str, words: str
 ):
-    found = REGISTRY.validate_change(nebius.made(OLDER, changes), None, ALONE).problems
+    found = registry().validate_change(nebius.made(OLDER, changes), None, ALONE).problems
     assert [(one.path, words in one.message) for one in found] == [(path, True)]
 
 

@@ -15,7 +15,7 @@ from penstock.api.nebius.labels import PARENT_CLUSTER, PROTECTED, PROTECTED_FOR
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.related_objects import unknown_node_sets
 from penstock.api.nebius.slurmcluster import SlurmCluster
-from penstock.api.registry import REGISTRY, rules_of
+from penstock.api.registry import registry, rules_of
 from penstock.api.registry import unsupported_fields as unsupported
 from support import nebius
 from support.nebius import ABSENT
@@ -492,17 +492,17 @@ IDS = [f"{name}-{path}" for name, _, path, _ in WRONG]
 @pytest.mark.parametrize(("name", "changes", "path", "words"), WRONG, ids=IDS)
 def test_a_fault_is_found_at_its_field(name: str, changes: dict[str, Any], path: str, words: str):
     """D46, D64."""
-    found = REGISTRY.problems(nebius.made(name, changes))
+    found = registry().problems(nebius.made(name, changes))
     assert [one for one in found if one.path == path and words in one.message], found
 
 
 def test_a_jailed_config_without_items_has_all_keys():
-    assert not list(REGISTRY.problems(nebius.made("jailedconfigs-0", {"spec.items": []})))
+    assert not list(registry().problems(nebius.made("jailedconfigs-0", {"spec.items": []})))
 
 
 @pytest.mark.parametrize("name", nebius.names())
 def test_an_object_of_a_real_cluster_has_no_fault(name: str):
-    assert REGISTRY.validate_change(nebius.made(name), None, ALONE).problems == ()
+    assert registry().validate_change(nebius.made(name), None, ALONE).problems == ()
 
 
 AT_ADMISSION: list[tuple[str, dict[str, Any], str, str]] = [
@@ -569,8 +569,8 @@ def test_a_write_is_rejected_with_which_a_stored_object_works(
     name: str, changes: dict[str, Any], path: str, words: str
 ):
     obj = nebius.made(name, changes)
-    assert REGISTRY.problems(obj) == []
-    found = REGISTRY.validate_change(obj, None, ALONE).problems
+    assert registry().problems(obj) == []
+    found = registry().validate_change(obj, None, ALONE).problems
     assert [one for one in found if one.path == path and words in one.message], found
 
 
@@ -578,11 +578,11 @@ def test_another_field_of_a_faulty_stored_object_can_be_changed():
     faults = {f"{LOGIN}.k8sNodeFilterName": "gone", f"{LOGIN}.sshdServiceNodePort": 1}
     old = nebius.made(CURRENT, faults)
     new = nebius.made(CURRENT, {**faults, f"{LOGIN}.size": 3})
-    result = REGISTRY.validate_change(new, old, ALONE)
+    result = registry().validate_change(new, old, ALONE)
     assert result.problems == ()
     assert any("'gone'" in one and "(it was so before)" in one for one in result.warnings)
     worse = nebius.made(CURRENT, {**faults, "spec.populateJail.k8sNodeFilterName": "gone"})
-    assert [one.path for one in REGISTRY.validate_change(worse, old, ALONE).problems] == [
+    assert [one.path for one in registry().validate_change(worse, old, ALONE).problems] == [
         "spec.populateJail.k8sNodeFilterName"
     ]
 
@@ -597,19 +597,19 @@ def test_a_filter_of_a_daemon_that_is_off_need_not_exist():
         "spec.slurmNodes.exporter.k8sNodeFilterName": "x",
         "spec.sConfigController": ABSENT,
     }
-    assert REGISTRY.validate_change(nebius.made(CURRENT, off), None, ALONE).problems == ()
+    assert registry().validate_change(nebius.made(CURRENT, off), None, ALONE).problems == ()
 
 
 def test_user_limits_that_are_off_are_not_compared():
     off = {f"{LOGIN}.userIsolation": {"enabled": False, "memoryHigh": "10Gi", "memoryMax": "1Gi"}}
-    assert REGISTRY.validate_change(nebius.made(CURRENT, off), None, ALONE).problems == ()
+    assert registry().validate_change(nebius.made(CURRENT, off), None, ALONE).problems == ()
 
 
 def test_a_partition_of_node_sets_that_do_not_exist_is_a_warning_with_the_known_names():
     """They may be created later: a chart of its own has them."""
     obj = nebius.made(CURRENT, {"spec.partitionConfiguration.partitions.1.nodeSetRefs": ["a", "b"]})
     other = nebius.made(NODES)
-    result = REGISTRY.validate_change(obj, None, RelatedObjects((other,)))
+    result = registry().validate_change(obj, None, RelatedObjects((other,)))
     assert result.problems == ()
     assert (
         "spec.partitionConfiguration.partitions[1].nodeSetRefs: there is no NodeSet a, b of this "
@@ -637,17 +637,17 @@ def check(name: str, *depends: str) -> KubeObject:
 def test_a_circle_of_checks_is_rejected_with_its_way():
     """None of them would ever start."""
     others = RelatedObjects((check("b", "c"), check("c", "d", "a"), check("d")))
-    found = REGISTRY.validate_change(check("a", "b"), None, others).problems
+    found = registry().validate_change(check("a", "b"), None, others).problems
     assert [one.path for one in found] == ["spec.dependsOn"]
     assert "a -> b -> c -> a" in found[0].message
-    assert REGISTRY.validate_change(check("a", "d"), None, others).problems == ()
-    itself = REGISTRY.validate_change(check("a", "a"), None, ALONE).problems
+    assert registry().validate_change(check("a", "d"), None, others).problems == ()
+    itself = registry().validate_change(check("a", "a"), None, ALONE).problems
     assert ["names this check itself" in one.message for one in itself] == [True]
 
 
 def test_two_checks_with_one_job_name_are_rejected():
     other = nebius.made(CHECK, {"metadata.name": "other"})
-    found = REGISTRY.validate_change(nebius.made(CHECK), None, RelatedObjects((other,))).problems
+    found = registry().validate_change(nebius.made(CHECK), None, RelatedObjects((other,))).problems
     assert [(one.path, "ActiveCheck other too" in one.message) for one in found] == [
         ("spec.name", True)
     ]
@@ -656,7 +656,7 @@ def test_two_checks_with_one_job_name_are_rejected():
 def test_a_cluster_and_checks_that_do_not_exist_yet_are_warned_of():
     obj = nebius.made(EACH)
     absent = tuple(rules_of(obj).references(obj))
-    warnings = REGISTRY.validate_change(obj, None, RelatedObjects(absent=absent)).warnings
+    warnings = registry().validate_change(obj, None, RelatedObjects(absent=absent)).warnings
     assert (
         "spec.slurmClusterRefName: there is no SlurmCluster soperator in this namespace yet; it is "
         "waited for"
@@ -675,14 +675,14 @@ def test_results_may_be_lost_where_no_job_is_kept():
     "schedule", ["*/5 0-6,12 1 jan,Feb mon-fri", "@daily", "@every 1h30m", "0 0 ? * *"]
 )
 def test_schedules_that_the_api_server_takes_are_taken(schedule: str):
-    assert REGISTRY.problems(nebius.made(CHECK, {"spec.schedule": schedule})) == []
+    assert registry().problems(nebius.made(CHECK, {"spec.schedule": schedule})) == []
 
 
 def test_a_node_set_of_an_older_version_names_its_cluster_in_an_annotation():
     older = nebius.made(
         NODES, {"spec.clusterName": "", "metadata.annotations": {PARENT_CLUSTER: "c"}}
     )
-    assert REGISTRY.problems(older) == []
+    assert registry().problems(older) == []
     (key,) = rules_of(older).uses(older)
     assert (key.kind, key.name) == ("SlurmCluster", "c")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +23,7 @@ from penstock.api.kubernetes.resource import ObjectKey, Resource
 from penstock.api.nebius import labels as nebius_labels
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
-from penstock.api.registry import GROUPS, KINDS, REGISTRY, rules_of
+from penstock.api.registry import groups, groups_beside, registry, rules_of
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.controllers.admission.handlers import DEFAULT, VALIDATE, Admission
@@ -92,7 +94,7 @@ def ask(
     clusters: SlinkyClusters, path: str, resource: Resource[Any] = QUOTAS, **request: Any
 ) -> Answer:
     given: list[Answer] = []
-    handler = Admission(clusters.caches.store.of, groups=(*GROUPS, TINY)).handlers[path]
+    handler = Admission(clusters.caches.store.of, groups=(*groups(), TINY)).handlers[path]
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     whole = {"uid": "u", "operation": "CREATE", "namespace": "slurm", "kind": kind, **request}
     body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": whole}
@@ -146,11 +148,31 @@ def test_a_deleted_cluster_names_the_node_sets_that_stay_but_not_itself():
     assert warning.startswith("NodeSet worker-cpu belong to this SlurmCluster")
 
 
+def test_a_process_that_leads_one_group_imports_no_kind_of_the_other():
+    code = (
+        "import sys, penstock.controllers.operator as o, penstock.controllers.registry.slinky\n"
+        "from penstock.api.registry import groups_beside, rules_of\n"
+        "from penstock.api.slinky.controller import Controller\n"
+        "assert [one.name for one in groups_beside(['slinky.slurm.net'])] == "
+        "['slinky.slurm.net', 'penstock.dev']\n"
+        "rules_of(Controller())\n"
+        "print([one for one in sys.modules if one.startswith('penstock.api.nebius.s')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_groups_are_those_of_the_process_and_what_is_served_beside_them():
+    names = {one.name for one in groups_beside(["slurm.nebius.ai"])}
+    assert names == {"slurm.nebius.ai", "penstock.dev"}
+    assert {one.name for one in groups()} == names | {"slinky.slurm.net"}
+
+
 def test_an_object_of_no_group_has_no_rules():
     with pytest.raises(TypeError, match="not a kind of ours: Pod"):
         rules_of(Pod())
-    assert REGISTRY.of_kind(QUOTAS.group, QUOTAS.kind) is None
-    assert REGISTRY.of_kind("other.example.org", "Controller") is None
+    assert registry().of_kind(QUOTAS.group, QUOTAS.kind) is None
+    assert registry().of_kind("other.example.org", "Controller") is None
 
 
 def test_a_group_has_kinds_of_its_own_only():
@@ -165,12 +187,12 @@ def test_every_kind_with_columns_has_rules():
         for path in (Path(penstock.__file__).parent / "api").glob("*/*.py")
         if "INFO" in _assigned(path)
     }
-    assert declared == {info.type.__module__ for info in KINDS}
+    assert declared == {info.type.__module__ for info in registry().kinds}
 
 
 def test_every_finalizer_of_ours_stands_in_the_rules_of_a_kind():
     ours = {value for name, value in _constants().items() if name.endswith("_FINALIZER")}
-    stand = [one for rules in REGISTRY.rules for one in rules.finalizers]
+    stand = [one for rules in registry().rules for one in rules.finalizers]
     assert set(stand) == ours
     assert len(stand) == len(ours)
 

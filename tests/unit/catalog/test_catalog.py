@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from penstock.api.nebius.slurmcluster import Maintenance
-from penstock.api.registry import KINDS
+from penstock.api.registry import registry
 from penstock.catalog import metric
 from penstock.catalog.condition_reason import ConditionReason
 from penstock.catalog.condition_type import ConditionType
@@ -136,7 +136,7 @@ def test_each_key_on_objects_is_declared() -> None:
         r"(?:[a-z0-9.-]*\.)?(?:penstock\.dev|slinky\.slurm\.net|slurm\.nebius\.ai|helm\.sh"
         r"|app\.kubernetes\.io|cert-manager\.io)/[a-zA-Z0-9-]+"
     )
-    versions = {f"{info.resource.group}/{info.resource.version}" for info in KINDS}
+    versions = {f"{info.resource.group}/{info.resource.version}" for info in registry().kinds}
     others = {"penstock.dev/operator", "penstock.dev/sconfigcontroller"}
     """Reporters of events."""
     found = {

@@ -25,7 +25,7 @@ from penstock.api.nebius.size_rules import (
     MOST_ITEMS,
     MOST_LEVELS,
 )
-from penstock.api.registry import REGISTRY, rules_of, unsupported_fields
+from penstock.api.registry import registry, rules_of, unsupported_fields
 from support import nebius
 
 FIXTURES = {
@@ -113,8 +113,8 @@ def rejected(obj: KubeObject) -> tuple[dict[str, str], float]:
 
 def _rejected(obj: KubeObject) -> tuple[dict[str, str], float]:
     started = time.process_time()
-    written = REGISTRY.validate_change(obj, None, RelatedObjects()).problems
-    stored = REGISTRY.problems(obj)
+    written = registry().validate_change(obj, None, RelatedObjects()).problems
+    stored = registry().problems(obj)
     rules = rules_of(obj)
     for rule in (rules.references, rules.uses, rules.partitions, rules.advice):
         list(rule(obj))
@@ -202,4 +202,4 @@ def test_texts_and_lists_of_the_largest_size_are_no_problem_of_size() -> None:
     text_lines = "#" * LONGEST_LINES
     lines = made("SlurmCluster", ("spec", "customSlurmConfig"), text_lines)
     items = made("NodeSet", ("spec", "nodeConfig", "features"), ["a"] * MOST_ITEMS)
-    assert [REGISTRY.problems(one) for one in (text, lines, items)] == [[], [], []]
+    assert [registry().problems(one) for one in (text, lines, items)] == [[], [], []]

@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.api.admission import AdmissionResult, ApiGroup, Registry
 from penstock.api.kubernetes.meta import Json, KubeStruct
-from penstock.api.registry import GROUPS
+from penstock.api.registry import groups as all_groups
 from penstock.controllers.admission.related import CacheOf, RelatedObjectsFinder
 from penstock.kube.webhook.review import NOTHING, AdmissionRequest, Answer, Cause, Handler
 
@@ -22,16 +22,19 @@ class _Specified(KubeStruct, frozen=True):
 
 
 class Admission:
-    """Answers about the kinds of some groups by their rules and by the caches of this process."""
+    """Answers about kinds by their rules and by the caches of this process.
+
+    Of those of `groups`, None for all.
+    """
 
     def __init__(
         self,
         cache_of: CacheOf,
         namespaces: Collection[str] = (),
-        groups: Sequence[ApiGroup] = GROUPS,
+        groups: Sequence[ApiGroup] | None = None,
     ) -> None:
         self._namespaces = namespaces
-        self._registry = Registry(groups)
+        self._registry = Registry(all_groups() if groups is None else groups)
         self._related = RelatedObjectsFinder(self._registry, cache_of)
 
     @property

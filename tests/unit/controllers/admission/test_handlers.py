@@ -13,7 +13,7 @@ import pytest
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import ConfigMap, Node, Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.api.registry import KINDS
+from penstock.api.registry import registry
 from penstock.api.slinky import labels as slinky_labels
 from penstock.controllers.admission.binding import BIND, PodBinding
 from penstock.controllers.admission.handlers import DEFAULT, VALIDATE, Admission
@@ -23,7 +23,7 @@ from unit.controllers.stage import new_clusters, put
 
 GROUP = "slinky.slurm.net"
 OTHERS = "slurm.nebius.ai"
-TYPES = {i.resource.kind: i.type for i in KINDS if i.resource.group != OTHERS}
+TYPES = {i.resource.kind: i.type for i in registry().kinds if i.resource.group != OTHERS}
 REF = {"controllerRef": {"name": "slurm"}}
 YAML = "- topology: t\n  tree:\n    switches: [{switch: s1}, {switch: s2}]\n"
 
@@ -69,7 +69,7 @@ def validate(
     )
 
 
-@pytest.mark.parametrize("info", KINDS, ids=lambda info: info.resource.kind)
+@pytest.mark.parametrize("info", registry().kinds, ids=lambda info: info.resource.kind)
 def test_every_kind_is_answered_at_the_path_of_slurm_operator_too(info: Any):
     """Slinky section 4: an old configuration that points here is answered."""
     paths = handlers(new_clusters())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.api.registry import KINDS
+from penstock.api.registry import registry
 from penstock.controllers.admission.binding import BIND
 from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.admission.protected_secrets import WRITE_PATH
@@ -39,7 +39,7 @@ def test_a_webhook_cannot_lock_anybody_out(hook: dict[str, Any]):
 
 @pytest.mark.parametrize(
     "info",
-    KINDS,
+    registry().kinds,
     ids=lambda info: info.resource.kind,
 )
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])

@@ -8,7 +8,7 @@ from penstock.api.admission import RelatedObjects
 from penstock.api.cluster.cluster_ref import ControllerRef
 from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.registry import REGISTRY
+from penstock.api.registry import registry
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Persistence
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.decide.cluster.release import findings, trial, unknown, unknown_words
@@ -115,7 +115,7 @@ def test_the_way_back_is_refused_when_it_is_written(
     image: str, persistent: bool, words: str
 ) -> None:
     old, new = (controller(one, persistent=persistent) for one in ("x:26.05-1", image))
-    problems = REGISTRY.validate_change(new, old, RelatedObjects()).problems
+    problems = registry().validate_change(new, old, RelatedObjects()).problems
     assert [one.path for one in problems] == (["spec.slurmctld.image"] if words else [])
     assert all(words in one.message for one in problems)
 
@@ -127,7 +127,7 @@ def test_a_worker_of_an_unsupported_release_is_refused_when_it_is_written() -> N
             controller_ref=ControllerRef(name="slurm"), slurmd={"image": "x/slurmd:23.11"}
         ),
     )
-    found = REGISTRY.validate_change(nodeset, None, RelatedObjects())
+    found = registry().validate_change(nodeset, None, RelatedObjects())
     assert "spec.slurmd.image" in [one.path for one in found.problems]
 
 

@@ -15,7 +15,7 @@ from penstock.api.nebius import names
 from penstock.api.nebius.jailed_config import JailedConfig
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
-from penstock.api.registry import REGISTRY, rules_of, unsupported_fields
+from penstock.api.registry import registry, rules_of, unsupported_fields
 from penstock.decide.jail.file_assignment import assign_files
 from penstock.decide.rollout.budget import max_unavailable
 from penstock.render.nebius.config import config_maps, worker_names
@@ -45,7 +45,7 @@ def test_no_rule_raises_whatever_is_written(of: Given):
     obj, _ = of
     rules = rules_of(obj)
     for old in (None, nebius.made(hostile.FIXTURES[rules.info.resource.kind][0])):
-        for one in REGISTRY.validate_change(obj, old, RelatedObjects()).problems:
+        for one in registry().validate_change(obj, old, RelatedObjects()).problems:
             assert one.path.startswith(("spec", "metadata.name"))
             assert 0 < len(one.message) < 1000
     unsupported_fields(obj)
@@ -70,7 +70,7 @@ def test_files_of_the_jail_have_paths_in_it(of: Given):
 @given(hostile.objects(("SlurmCluster", "NodeSet")))
 def test_an_accepted_object_is_rendered_to_objects_that_kubernetes_takes(of: Given):
     obj, _ = of
-    if REGISTRY.problems(obj):
+    if registry().problems(obj):
         event("rejected")
         return
     event("rendered")
