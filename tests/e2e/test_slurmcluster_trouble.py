@@ -59,7 +59,7 @@ class Trouble:
     def jobs_go_on(self) -> None:
         """The job of before still runs, and a new one on each worker does."""
         assert self.squeue(self.job) == "RUNNING 0", self.squeue(self.job)
-        said = self.in_jail(f"timeout 30 srun -N2 -n2 {SMALL} -l hostname")
+        said = self.in_jail(f"timeout 60 srun -N2 -n2 {SMALL} -l hostname")
         assert {line.split()[-1] for line in said.splitlines()} == {"worker-0", "worker-1"}
         assert {pod: self.cluster.uid(pod) for pod in PODS} == self.uids
 
