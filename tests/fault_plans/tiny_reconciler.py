@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 
 from penstock.api import registry
-from penstock.api.admission import Registry
 from penstock.api.cluster.marks import ROLLED_BACK, SAME_REVISIONS
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import CLAIMS, NODES, PODS, ControllerRevision
@@ -249,5 +248,8 @@ WITH_CREWS = (
 
 def install() -> None:
     """Add the group to the registry of this process."""
-    if API_GROUP.rules[0] not in registry.REGISTRY.rules:
-        registry.REGISTRY = Registry((*registry.GROUPS, API_GROUP))
+    if API_GROUP.rules[0] in registry.registry().rules:
+        return
+    groups = (*registry.groups(), API_GROUP)
+    registry.groups = cache(lambda: groups)
+    registry.registry.cache_clear()
