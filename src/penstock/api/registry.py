@@ -19,15 +19,16 @@ from penstock.api.slinky import group as slinky
 
 T = TypeVar("T", bound=KubeObject)
 
-_NEBIUS = "slurm.nebius.ai"
-"""As in `nebius.common`, which is a module of the group."""
-_ALWAYS = Registry((slinky.GROUP, penstock.GROUP))
+_IMPORTED = (slinky.GROUP, penstock.GROUP)
+_RULES = Registry(_IMPORTED)
 
 
 @cache
 def groups() -> tuple[ApiGroup, ...]:
     """All groups."""
-    return (slinky.GROUP, *_nebius(), penstock.GROUP)
+    from penstock.api.nebius.group import GROUPS
+
+    return (slinky.GROUP, *GROUPS, penstock.GROUP)
 
 
 @cache
@@ -41,18 +42,12 @@ def registry() -> Registry:
 
 def groups_beside(apis: Collection[str]) -> tuple[ApiGroup, ...]:
     """The groups that a process serves which leads these, and `penstock.dev` beside them."""
-    every = groups() if _NEBIUS in apis else (slinky.GROUP, penstock.GROUP)
+    every = _IMPORTED if {one.name for one in _IMPORTED}.issuperset(apis) else groups()
     return tuple(one for one in every if one.name in apis or one is penstock.GROUP)
 
 
 def _registry_of(obj: KubeObject) -> Registry:
-    return _ALWAYS if _ALWAYS.has(obj) else registry()
-
-
-def _nebius() -> tuple[ApiGroup, ...]:
-    from penstock.api.nebius.group import GROUPS
-
-    return GROUPS
+    return _RULES if _RULES.has(obj) else registry()
 
 
 def rules_of(obj: T) -> KindRules[T]:

@@ -1,4 +1,4 @@
-"""What is refused when an object is written, and what its user is told."""
+"""What is rejected when an object is written, and the warnings to its user."""
 
 from __future__ import annotations
 
@@ -237,8 +237,8 @@ def test_a_partition_whose_name_is_taken_is_told():
     pool = nodeset("p", partition={"enabled": True})
     found = validate_change(own, None, RULES.related_objects(own, (pool, other)))
     assert found.problems == ()
-    (told,) = found.warnings
-    assert "Partition b, NodeSet p" in told
+    (warning,) = found.warnings
+    assert "Partition b, NodeSet p" in warning
 
 
 def test_what_was_wrong_before_is_told_and_refuses_nothing():
@@ -278,13 +278,13 @@ def test_a_field_that_is_not_served_is_told():
 
 def test_deleting_a_controller_in_use_is_told_and_allowed():
     users = RelatedObjects(users=("NodeSet a", "RestApi b"))
-    (told,) = RULES.on_delete(controller(), users).warnings
-    assert "NodeSet a, RestApi b belong to this Controller" in told
+    (warning,) = RULES.on_delete(controller(), users).warnings
+    assert "NodeSet a, RestApi b belong to this Controller" in warning
     assert RULES.on_delete(controller(), ALONE) == AdmissionResult()
-    (told,) = RULES.on_delete(
+    (warning,) = RULES.on_delete(
         make("Accounting", {}), RelatedObjects(users=("Controller c",))
     ).warnings
-    assert "Controller c" in told
+    assert "Controller c" in warning
 
 
 FAULTS = sorted((Path(__file__).parents[2] / "fixtures" / "bad").glob("*.yaml"))
