@@ -194,6 +194,9 @@ class Promises:
             return
         if record is None:
             self.broken.append(f"pod {name} was deleted though its slurmd runs unregistered")
+        elif record.flags & {"POWERING_DOWN", "POWERED_DOWN"}:
+            # slurmctld ended it, and no job of its own starts there before a boot.
+            return
         elif "DRAIN" not in record.flags:
             self.broken.append(f"pod {name} was deleted while its node took jobs")
         self._needed(obj)
