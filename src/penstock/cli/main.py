@@ -12,7 +12,7 @@ app = typer.Typer(
 app.add_typer(demo.app, name="demo")
 app.add_typer(local.app, name="local")
 app.add_typer(images.app, name="images")
-app.command()(plan.plan)
+app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command()(network.network)
 # Its options are those of the program in the pod.
 app.command(

@@ -26,6 +26,7 @@ from penstock.kube.webhook.review import Handler
 from penstock.slurm.rest.http import Exchange
 
 if TYPE_CHECKING:
+    from penstock.controllers.nebius.clusters import NebiusClusters
     from penstock.controllers.observed.slinky_clusters import SlinkyClusters
     from penstock.controllers.runtime.slurm_connections import SlurmConnections
     from penstock.controllers.slinky.controllers import SlinkyControllers
@@ -92,6 +93,13 @@ class Operator:
     def clusters(self) -> SlinkyClusters:
         """Slinky's clusters. Raises LookupError where that API is not served."""
         return self._slinky().clusters
+
+    @property
+    def slurm_clusters(self) -> NebiusClusters:
+        """SlurmClusters. Raises LookupError where that API is not served."""
+        from penstock.controllers.nebius.controllers import NebiusControllers
+
+        return self._of(NebiusControllers).clusters
 
     @property
     def connections(self) -> SlurmConnections:
