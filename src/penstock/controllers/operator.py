@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
+from penstock import __version__
 from penstock.api.registry import groups_beside
 from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.admission.webhooks import Webhooks
@@ -199,6 +200,7 @@ async def run(settings: Settings) -> None:
         ):
             log.info(
                 "starting",
+                version=__version__,
                 server=config.server,
                 identity=settings.identity,
                 apis=",".join(settings.apis),
