@@ -39,11 +39,11 @@ _INCLUDE = re.compile(r"^\s*include\s+(\S+)", re.IGNORECASE | re.MULTILINE)
 _PART = re.compile(r"([^\[\],]+?)(?:\[([0-9,-]+)\])?")
 
 
-class RefusedError(Exception):
+class RejectedError(Exception):
     """Another attempt would not help."""
 
 
-def say(level: str, words: str, **fields: Any) -> None:
+def log(level: str, words: str, **fields: Any) -> None:
     """Write one line of JSON, as soperator's program does."""
     line = json.dumps({"level": level, "msg": words, **fields}) + "\n"
     sys.stderr.write(line)
@@ -52,12 +52,12 @@ def say(level: str, words: str, **fields: Any) -> None:
 
 
 def expand(hosts: str) -> list[str]:
-    """Return the names of a host list. Raises RefusedError."""
+    """Return the names of a host list. Raises RejectedError."""
     found: list[str] = []
     for part in _parts(hosts):
         match = _PART.fullmatch(part)
         if match is None:
-            raise RefusedError(f"{part!r} is no host list: write name-[0-3,7] or name-0")
+            raise RejectedError(f"{part!r} is no host list: write name-[0-3,7] or name-0")
         name, numbers = match.groups()
         for one in (numbers or "").split(","):
             first, dash, last = one.partition("-")
@@ -66,7 +66,7 @@ def expand(hosts: str) -> list[str]:
                 continue
             last = last if dash else first
             if not (first.isdigit() and last.isdigit()) or int(last) - int(first) > MOST_NODES:
-                raise RefusedError(f"{one!r} in {part!r} is no range of numbers")
+                raise RejectedError(f"{one!r} in {part!r} is no range of numbers")
             # A number keeps its leading zeros.
             found += [f"{name}{n:0{len(first)}d}" for n in range(int(first), int(last) + 1)]
     return found
@@ -85,12 +85,12 @@ def _parts(hosts: str) -> list[str]:
 
 
 def by_node_set(names: Sequence[str]) -> dict[str, set[int]]:
-    """Return the ordinals of each NodeSet. Raises RefusedError for a name of another form."""
+    """Return the ordinals of each NodeSet. Raises RejectedError for a name of another form."""
     found: dict[str, set[int]] = {}
     for name in names:
         node_set, _, ordinal = name.rpartition("-")
         if not node_set or not re.fullmatch(r"0|[1-9][0-9]*", ordinal):
-            raise RefusedError(f"{name!r} is no node of a NodeSet: its name ends with -ORDINAL")
+            raise RejectedError(f"{name!r} is no node of a NodeSet: its name ends with -ORDINAL")
         found.setdefault(node_set, set()).add(int(ordinal))
     return found
 
@@ -139,12 +139,12 @@ class PowerManager:
                     self._attempt(node_set, ordinals, adds=adds)
                 except UnavailableError as error:
                     words = "giving up" if is_last else "trying again"
-                    say("error" if is_last else "warn", f"{words}: {error}", nodeSet=node_set)
+                    log("error" if is_last else "warn", f"{words}: {error}", nodeSet=node_set)
                     if not is_last:
                         continue
                     is_done = False
-                except RefusedError as error:
-                    say("error", str(error), nodeSet=node_set)
+                except RejectedError as error:
+                    log("error", str(error), nodeSet=node_set)
                     is_done = False
                 del left[node_set]
             if left:
@@ -163,21 +163,21 @@ class PowerManager:
                         return True
             if self.clock() + POLL > self.until:
                 what = "active" if added else "gone"
-                say("error", f"ordinals {_shown(ordinals)} are not {what} yet", nodeSet=node_set)
+                log("error", f"ordinals {_shown(ordinals)} are not {what} yet", nodeSet=node_set)
                 return False
             self.sleep(POLL)
 
     def _attempt(self, node_set: str, ordinals: set[int], *, adds: bool) -> None:
         declared = self.api.ask("GET", f"{self._base()}/nodesets/{node_set}")
         if declared.status == 404:
-            raise RefusedError(
+            raise RejectedError(
                 f"there is no NodeSet {node_set} in namespace {self.namespace} for ordinals "
                 f"{_shown(ordinals)}"
             )
         spec = _spec(declared.body)
         if not spec.get("ephemeralNodes"):
             words = "has no ephemeral nodes: spec.ephemeralNodes is false"
-            raise RefusedError(f"NodeSet {node_set} {words}")
+            raise RejectedError(f"NodeSet {node_set} {words}")
         size = int(spec.get("replicas", 1))
         beyond = {one for one in ordinals if one >= size} if adds else set[int]()
         found = self.api.ask("GET", self._power_states(node_set))
@@ -186,7 +186,7 @@ class PowerManager:
         else:
             self._update(node_set, found.body, ordinals - beyond, adds=adds)
         if beyond:
-            raise RefusedError(
+            raise RejectedError(
                 f"ordinals {_shown(beyond)} are out of range: NodeSet {node_set} has {size} nodes, "
                 "by spec.replicas"
             )
@@ -206,7 +206,7 @@ class PowerManager:
             "spec": {"nodeSetRef": node_set, "activeNodes": sorted(ordinals)},
         }
         _done(self.api.ask("POST", self._power_states(), body))
-        say("info", f"created with active ordinals {_shown(ordinals)}", nodeSet=node_set)
+        log("info", f"created with active ordinals {_shown(ordinals)}", nodeSet=node_set)
 
     def _update(self, node_set: str, live: Any, ordinals: set[int], *, adds: bool) -> None:
         """Write the whole object: its resourceVersion keeps two writes from undoing each other."""
@@ -217,7 +217,7 @@ class PowerManager:
         live["spec"] = {**_spec(live), "activeNodes": sorted(after)}
         _done(self.api.ask("PUT", self._power_states(node_set), live))
         words = f"{'added' if adds else 'removed'} ordinals {_shown(before ^ after)}"
-        say("info", words, nodeSet=node_set)
+        log("info", words, nodeSet=node_set)
 
     def _base(self) -> str:
         return f"/apis/{GROUP}/{VERSION}/namespaces/{self.namespace}"
@@ -227,11 +227,11 @@ class PowerManager:
 
 
 def _done(reply: Any) -> None:
-    """Raises UnavailableError for a conflict, RefusedError for another rejection."""
+    """Raises UnavailableError for a conflict, RejectedError for another rejection."""
     if reply.status in (404, 409):
         raise UnavailableError(reply.words)
     if reply.status >= 300:
-        raise RefusedError(f"the API server rejects the change: {reply.words}")
+        raise RejectedError(f"the API server rejects the change: {reply.words}")
 
 
 def _spec(body: Any) -> dict[str, Any]:
@@ -266,8 +266,8 @@ def main(arguments: list[str], api: KubeApi | None = None) -> int:
     manager = PowerManager(api, namespace, time.monotonic() + timeout)
     try:
         node_sets = by_node_set(expand(given.nodes))
-    except RefusedError as error:
-        say("error", str(error))
+    except RejectedError as error:
+        log("error", str(error))
         return 1
     adds = given.command in ("resume", "wait-added")
     if given.command.startswith("wait"):

@@ -111,7 +111,7 @@ def run(
 
 
 @pytest.fixture
-def said(tmp_path: Path) -> Callable[[], str]:
+def logged(tmp_path: Path) -> Callable[[], str]:
     return lambda: (tmp_path / "log").read_text()
 
 
@@ -177,19 +177,19 @@ def test_a_resume_is_repeated_while_the_api_server_is_away(
 
 
 def test_a_resume_gives_up_at_its_timeout_with_words(
-    run: Callable[..., int], server: Server, said: Callable[[], str]
+    run: Callable[..., int], server: Server, logged: Callable[[], str]
 ) -> None:
     server.faults = [None] * 1000
     assert run("resume", "-nodes", "eph-1", timeout="10ms") == 1
-    assert "giving up: api: connection refused" in said()
+    assert "giving up: api: connection refused" in logged()
 
 
-def test_ordinals_out_of_range_are_refused_and_the_others_are_resumed(
-    run: Callable[..., int], server: Server, said: Callable[[], str]
+def test_ordinals_out_of_range_are_rejected_and_the_others_are_resumed(
+    run: Callable[..., int], server: Server, logged: Callable[[], str]
 ) -> None:
     assert run("resume", "-nodes", "eph-[3-4]") == 1
     assert server.active() == [0, 3]
-    assert "ordinals 4 are out of range: NodeSet eph has 4 nodes" in said()
+    assert "ordinals 4 are out of range: NodeSet eph has 4 nodes" in logged()
 
 
 def test_a_suspend_takes_ordinals_out_of_range_away(
@@ -210,12 +210,12 @@ def test_a_suspend_takes_ordinals_out_of_range_away(
         ("eph-[1-]", "is no range of numbers"),
     ],
 )
-def test_nodes_that_have_no_pod_by_power_are_refused_with_words(
-    run: Callable[..., int], server: Server, said: Callable[[], str], hosts: str, words: str
+def test_nodes_that_have_no_pod_by_power_are_rejected_with_words(
+    run: Callable[..., int], server: Server, logged: Callable[[], str], hosts: str, words: str
 ) -> None:
     server.declare("always", ephemeral=False)
     assert run("resume", "-nodes", hosts) == 1
-    assert words in said()
+    assert words in logged()
 
 
 def test_one_nodeset_waits_for_no_other(run: Callable[..., int], server: Server) -> None:
