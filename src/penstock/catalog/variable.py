@@ -90,6 +90,12 @@ VARIABLES: Final = (
         "Address of the API server; Kubernetes sets it in pods.",
     ),
     Variable(
+        "SLURM_CONF",
+        "power-manager",
+        "/etc/slurm/slurm.conf",
+        "slurm.conf of the slurmctld that calls it; slurmctld sets it.",
+    ),
+    Variable(
         "KUBERNETES_SERVICE_PORT",
         "operator, sconfigcontroller",
         "443",

@@ -87,6 +87,7 @@ from penstock.render.nebius.check import nccl_benchmark
 from penstock.render.nebius.cluster import (
     file_maps,
     login,
+    power_account,
     sconfigcontroller,
     services,
     slurmrestd,
@@ -235,6 +236,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
         await self._apply_benchmark(obj, cluster)
+        await self._apply_power_account(obj, cluster)
         report = AdoptionReport()
         slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj), report)
         whole = next(iter(slurmdbd), None)
@@ -308,6 +310,12 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         if not wanted:
             name = names.nccl_benchmark(obj.metadata.name)
             await self.objects.remove(obj, self.events, "ActiveCheck", name)
+
+    async def _apply_power_account(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
+        """The rights of slurmctld's program for power saving, as long as NodeSets need them."""
+        await self.objects.apply(obj, self.events, power_account.objects(cluster))
+        for kind, name in power_account.removed(cluster):
+            await self.objects.remove(obj, self.events, kind, name)
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool
