@@ -25,7 +25,7 @@ SPOOL = Path("/var/spool/slurmd")
 JOB_MOUNTS = Path("/run/penstock/job-mounts")
 """Where chroot.so finds which mounts to make for each job, in the form of its job_mounts.h."""
 JOB_MOUNTS_VARIABLE = "PENSTOCK_JOB_MOUNTS"
-JOB_FOLDERS = (Path("/tmp/.penstock-jobs"), Path("/dev/shm/.penstock-jobs"))  # noqa: S108
+JOB_FOLDERS = (Path("/tmp/.penstock-jobs"), Path("/dev/shm/.penstock-jobs"))  # noqa: S108 - see below
 """Where chroot.so has temporary files and memory of each job alone, as in its isolation.c.
 
 No job runs yet when they are made, so nobody else can have made them.
