@@ -345,7 +345,7 @@ VARIABLES: Final = (
     Variable(
         "MUNGE_FOLLOW_KEY",
         "image munge",
-        "",
-        "Seconds between two checks whether the key changed; munged restarts with it.",
+        "1",
+        "Seconds between two checks whether the key changed; munged restarts with it. 0: none.",
     ),
 )
