@@ -259,6 +259,21 @@ class Deployment(KubeObject, frozen=True):
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
 
 
+class DaemonSetStatus(KubeStruct, frozen=True):
+    """On how many Kubernetes nodes the pods of a DaemonSet are."""
+
+    observed_generation: int | None = None
+    desired_number_scheduled: int | None = None
+    number_ready: int | None = None
+
+
+class DaemonSet(KubeObject, frozen=True):
+    """A DaemonSet."""
+
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+    status: DaemonSetStatus = field(default_factory=DaemonSetStatus)
+
+
 class JobStatus(KubeStruct, frozen=True):
     """How far a Job got: counts of its pods, and conditions such as Complete and Failed."""
 
@@ -359,6 +374,7 @@ CLAIMS = Resource(
 )
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets", StatefulSet)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", Deployment)
+DAEMON_SETS = Resource("apps", "v1", "DaemonSet", "daemonsets", DaemonSet)
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", ServiceAccount)
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles", Role)
 ROLE_BINDINGS = Resource(

@@ -44,7 +44,7 @@ DRIFT: Final = Mark(
 ADOPTED_PODS: Final = Mark(
     "penstock.dev/adopted-pods",
     "annotation",
-    "Accounting, Controller, LoginSet, RestApi, SlurmCluster",
+    "Accounting, Controller, LoginSet, NodeConfigurator, RestApi, SlurmCluster",
     USER,
     "`Replace` has pods that another operator created replaced now.",
 )

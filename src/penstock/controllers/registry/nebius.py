@@ -6,6 +6,7 @@ from functools import partial
 
 from penstock.controllers.nebius import controllers
 from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
+from penstock.controllers.nebius.node_configurator import NodeConfiguratorReconciler
 from penstock.controllers.nebius.nodeset import NodeSetReconciler
 from penstock.controllers.nebius.slurm_connection import SlurmConnectionReconciler
 from penstock.controllers.nebius.slurmcluster import SlurmClusterReconciler
@@ -15,6 +16,7 @@ RECONCILERS: tuple[controllers.New, ...] = (
     NodeSetReconciler,
     SlurmConnectionReconciler,
     ActiveCheckReconciler,
+    NodeConfiguratorReconciler,
 )
 """In the order in which they start."""
 
