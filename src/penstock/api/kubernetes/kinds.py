@@ -178,9 +178,16 @@ class RuntimeHandler(KubeStruct, frozen=True):
     features: RuntimeFeatures | None = None
 
 
+class NodeInfo(KubeStruct, frozen=True):
+    """The system of a Node. The boot ID is another after each boot."""
+
+    boot_id: str = field(name="bootID", default="")
+
+
 class NodeStatus(KubeStruct, frozen=True):
     """Status of a Node, as the kubelet reports it."""
 
+    node_info: NodeInfo = NodeInfo()
     conditions: tuple[PodCondition, ...] | None = None
     runtime_handlers: tuple[RuntimeHandler, ...] | None = None
 
@@ -190,6 +197,13 @@ class Node(KubeObject, frozen=True):
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
+
+    def condition(self, type_: str) -> PodCondition | None:
+        """The condition of that type, if the node has it."""
+        for one in self.status.conditions or ():
+            if one.type == type_:
+                return one
+        return None
 
     @property
     def has_user_namespaces(self) -> bool:

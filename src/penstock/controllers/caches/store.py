@@ -38,8 +38,9 @@ class CacheStore:
     """One cache for each resource. Reading is synchronous and sends nothing (see `Lookup`).
 
     Of resources of which a cluster has many objects of others it has those with a known label
-    app.kubernetes.io/name: `pods` is that of pods, Jobs, DaemonSets, monitors and rights, `pvcs` that of PVCs.
-    One of ours without the label gets it back with the next apply, which looks for it by name.
+    app.kubernetes.io/name: `pods` is that of pods, Jobs, DaemonSets, monitors and rights, `pvcs`
+    that of PVCs. One of ours without the label gets it back with the next apply, which looks for it
+    by name.
     """
 
     def __init__(
