@@ -28,11 +28,11 @@ from penstock.base.text import list_some
 from penstock.model.node_mark import NodeMark, Purpose, Step
 
 SHARE: Final = 0.1
-"""Of the Kubernetes nodes with pods of clusters: so many are out at the same time, at least one."""
+"""Of the Kubernetes nodes with pods of clusters: so many at the same time, at least one."""
 OVERDUE_S: Final = 900.0
 """Seconds after which a reboot that has not happened needs a person."""
 RETRY_S: Final = 15.0
-"""Seconds until a node that waits for another one is looked at again."""
+"""Seconds until a node that waits for another one is requeued."""
 
 
 def budget(nodes: int, out: int) -> int:
@@ -184,7 +184,9 @@ def _take_out(
     node: KubernetesNodeView, purpose: Purpose, request: str, more: int, now: float
 ) -> Outcome:
     if more <= 0:
-        words = f"Kubernetes node {node.name} waits for its {purpose}: enough others are out"
+        words = (
+            f"Kubernetes node {node.name} waits for its {purpose}: the share of others is reached"
+        )
         return Outcome(None, Wait.LATER, words, RETRY_S)
     mark = NodeMark(purpose, node.boot, request, times.write(now), cordoned=not node.is_cordoned)
     return Outcome(WriteMark(mark, f"Cordoned Kubernetes node {node.name}: {purpose.reason}"))

@@ -180,7 +180,7 @@ def test_the_rebooter_acts_once_for_a_boot_and_only_with_permission():
 
 
 @dataclass
-class Machine:
+class OneNode:
     """A Kubernetes node with everything that acts on it. `seen` is what the operator has read."""
 
     view: KubernetesNodeView = field(default_factory=node)
@@ -286,7 +286,7 @@ def test_in_any_order_one_request_is_one_reboot_and_ends_no_job(lot: int):
 
 
 def _play(chosen: random.Random) -> None:
-    machine = Machine()
+    machine = OneNode()
     for event in chosen.choices(EVENTS, k=120):
         machine.act(event)
         assert all(count == 1 for count in machine.commands.values())

@@ -91,7 +91,7 @@ class NodeOutageReconciler:
         self._lock = asyncio.Lock()
         self._taken: dict[str, str] = {}
         """Nodes that were just marked, by the version before: the cache may not show it yet."""
-        self._told: dict[str, str] = {}
+        self._emitted: dict[str, str] = {}
         """The last message about a node that waits, which is emitted once."""
 
     async def run(self, key: str, /) -> Result:
@@ -99,7 +99,7 @@ class NodeOutageReconciler:
         node = self._nodes.get(key)
         if node is None or not _is_concerned(node):
             self._taken.pop(key, None)
-            self._told.pop(key, None)
+            self._emitted.pop(key, None)
             return Result()
         # Two at the same time could both take the last place.
         async with self._lock:
@@ -112,7 +112,7 @@ class NodeOutageReconciler:
             # Also pods that the cache does not have: of another operator, or created just now.
             workers = await self._live_workers(node.metadata.name)
             outcome = next_step(self._view(node, workers), more, now)
-        self._tell(node, outcome)
+        self._emit(node, outcome)
         if outcome.step is not None:
             try:
                 await self._do(node, outcome.step)
@@ -127,7 +127,7 @@ class NodeOutageReconciler:
                     f"Kubernetes node {name} cannot be taken out of service: {error}. Set "
                     "controllerManager.manager.nodeOutages of the operator's chart to true"
                 )
-                self._tell(node, Outcome(None, Wait.PERSON, words))
+                self._emit(node, Outcome(None, Wait.PERSON, words))
                 return Result(requeue_after=_FORBIDDEN_S)
         return Result(requeue_after=outcome.requeue_after)
 
@@ -209,16 +209,16 @@ class NodeOutageReconciler:
             NODES, "", node.metadata.name, body, kind="strategic", subresource="status"
         )
 
-    def _tell(self, node: Node, outcome: Outcome) -> None:
+    def _emit(self, node: Node, outcome: Outcome) -> None:
         """Emit once what a node waits for."""
         name = node.metadata.name
         if not outcome.message:
             if outcome.step is not None:
-                self._told.pop(name, None)
+                self._emitted.pop(name, None)
             return
-        if self._told.get(name) == outcome.message:
+        if self._emitted.get(name) == outcome.message:
             return
-        self._told[name] = outcome.message
+        self._emitted[name] = outcome.message
         if outcome.wait is Wait.PERSON:
             self._events.warning(node, Event.NODE_OUTAGE_BLOCKED, outcome.message, "Wait")
         else:

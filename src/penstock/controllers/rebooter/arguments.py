@@ -41,7 +41,7 @@ def parse(
     parser = argparse.ArgumentParser(
         prog=program,
         description="Reboots the node in REBOOTER_NODE_NAME once the operator allows it.",
-        epilog="REBOOTER_COMMAND is the command, with the files of the host; without it: "
+        epilog="REBOOTER_COMMAND is the command, run in the root of PID 1; without it: "
         f"{shlex.join(COMMAND)}.",
         allow_abbrev=False,
     )

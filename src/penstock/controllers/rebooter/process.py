@@ -1,6 +1,6 @@
 """The process of one rebooter: it watches its own Kubernetes node, and runs one command.
 
-It needs these rights, beside a privileged container in the host's PID namespace:
+It needs these rights, beside a privileged container with hostPID:
 
     rules:
     - apiGroups: [""]
@@ -47,6 +47,8 @@ class Rebooter:
         self._changed = asyncio.Event()
         self._cache = Cache[Node](client, NODES, fields=f"metadata.name={arguments.node}")
         self._cache.subscribe(lambda _old, _new: self._changed.set())
+        self.seen = ""
+        """The last version of the node that asked for nothing."""
 
     async def run(self) -> None:
         """Watch until cancelled. Raises OSError without a boot ID."""
@@ -76,6 +78,7 @@ class Rebooter:
         found = node.condition(REBOOT)
         asked = found is not None and found.status == "True"
         if not may_reboot(node.metadata.annotations, boot, is_requested=asked):
+            self.seen = node.metadata.resource_version
             return
         try:
             await self._note(node, boot, "The rebooter runs its command")
@@ -100,7 +103,7 @@ class Rebooter:
         )
 
     async def _run_command(self) -> str:
-        """Run the command with the host's files; its failure in words, empty without one."""
+        """Run the command in the root of PID 1; its failure in words, empty without one."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._arguments.command,

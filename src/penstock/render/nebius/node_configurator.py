@@ -71,7 +71,7 @@ def daemon_set(obj: NodeConfigurator, operator_image: str) -> Json | None:
         for field, wanted in (
             ("hostNetwork", spec.host_network),
             ("hostIPC", spec.host_ipc),
-            # The rebooter runs its command in the namespaces of the host's first process.
+            # The rebooter runs its command in the root of PID 1.
             ("hostPID", is_rebooter),
             ("shareProcessNamespace", spec.share_process_namespace),
         )
