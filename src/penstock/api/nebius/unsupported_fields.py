@@ -148,7 +148,7 @@ WORKER: tuple[Row[WorkerNode], ...] = (
     Row(
         f"{_NODE}.worker.rebooter",
         lambda w: w.rebooter is not None and w.rebooter.enabled,
-        f"{_NOT_YET}, no Kubernetes node is rebooted",
+        "not used: a NodeConfigurator has the rebooter",
     ),
     Row(
         f"{_NODE}.worker.enableGDRCopy",

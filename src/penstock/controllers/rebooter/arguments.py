@@ -74,7 +74,7 @@ def parse(
     return Arguments(
         node=node,
         command=command or COMMAND,
-        boot_id=Path(environment.get("REBOOTER_BOOT_ID_FILE") or BOOT_ID),
-        root=environment.get("REBOOTER_ROOT") or HOST_ROOT,
+        boot_id=Path(BOOT_ID),
+        root=HOST_ROOT,
         log_level="warning" if given.log_level == "warn" else given.log_level,
     )
