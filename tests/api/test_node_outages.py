@@ -237,9 +237,9 @@ async def allowed(lab_: Lab) -> AsyncGenerator[None]:
     """The operator has the rights that the chart gives it on request."""
     rights = yaml.safe_load((ROOT / "charts/slurm-operator/files/rights.yaml").read_text())
     name = f"outages-{lab_.namespace}"
-    meta = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name}}
-    role = {**meta, "kind": "ClusterRole", "rules": rights["outages"]}
-    binding = {
+    meta: Json = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name}}
+    role: Json = {**meta, "kind": "ClusterRole", "rules": rights["outages"]}
+    binding: Json = {
         **meta,
         "kind": "ClusterRoleBinding",
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
