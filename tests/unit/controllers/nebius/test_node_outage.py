@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.labels import CONFIGURATOR, configurator_selector
 from penstock.model import node_mark
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.slurm.slurmctld import SimulatedJob
-from unit.controllers.nebius.lab import CURRENT, SPACE, Lab, played
+from unit.controllers.nebius.lab import CURRENT, SHAPES, SPACE, Lab, played
 
 NODES = "/nodes"
 REBOOT = "SlurmNodeReboot"
@@ -74,7 +76,7 @@ def workers_on(lab: Lab, name: str) -> list[str]:
         pod["metadata"]["name"]
         for pod in lab.world.server.objects("/pods", SPACE)
         if pod["spec"].get("nodeName") == name
-        and pod["metadata"]["labels"].get("app.kubernetes.io/component") == "nodeset"
+        and pod["metadata"]["labels"].get("app.kubernetes.io/component") in ("nodeset", "worker")
     ]
 
 
@@ -97,7 +99,8 @@ def reason(lab: Lab, worker: str) -> str:
     return found.reason if found is not None else ""
 
 
-def test_a_node_is_rebooted_once_its_job_has_ended_and_comes_back():
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_node_is_rebooted_once_its_job_has_ended_and_comes_back(shape: str):
     """S115."""
 
     async def play(lab: Lab) -> None:
@@ -122,7 +125,7 @@ def test_a_node_is_rebooted_once_its_job_has_ended_and_comes_back():
         await lab.available()
         await lab.until(lambda: not reason(lab, worker))
 
-    played(play, CURRENT)
+    played(play, shape)
 
 
 def test_drains_and_cordons_of_users_stay():
@@ -212,6 +215,7 @@ def test_an_operator_that_is_killed_after_any_write_reboots_no_node_twice():
                 rebooted += 1
                 assert workers_on(lab, name) == []
                 boot(lab, name, f"b{rebooted + 1}")
+        assert lab.world.promises.broken == []
         assert rebooted == 1
         assert condition(lab, name) == ("False", "NodeRebooted")
         assert not is_cordoned(lab, name)
