@@ -7,6 +7,9 @@ import json
 
 import pytest
 
+from fault_plans import worker_sets
+from fault_plans.kinds import path_of
+from fault_plans.world import NODESET
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.labels import CONFIGURATOR, configurator_selector
 from penstock.model import node_mark
@@ -222,3 +225,27 @@ def test_an_operator_that_is_killed_after_any_write_reboots_no_node_twice():
         assert mark(lab, name) == {}
 
     simulate(play())
+
+
+def test_a_worker_that_would_come_back_at_once_is_drained_and_not_deleted():
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        path = path_of(SPACE, worker_sets.OF_NEBIUS, NODESET)
+        lab.world.ask("PATCH", path, {"spec": {"tolerations": [{"operator": "Exists"}]}})
+        await lab.settled(120)
+        await lab.available()
+        worker = lab.world.slurm.free_nodes()[0].name
+        name = host_of(lab, worker)
+        boot(lab, name, "b1")
+        add_rebooter(lab, name)
+        ask(lab, name)
+        await lab.until(lambda: reason(lab, worker))
+        uid = lab.get("/pods", worker)["metadata"]["uid"]
+        await lab.settled(120)
+        assert lab.get("/pods", worker)["metadata"]["uid"] == uid
+        assert mark(lab, name)["step"] == "drain"
+        ask(lab, name, state="False", at="t2")
+        await lab.until(lambda: not is_cordoned(lab, name))
+        await lab.until(lambda: not reason(lab, worker))
+
+    played(play, CURRENT)
