@@ -272,6 +272,11 @@ class Event(StrEnum):
         "Normal",
         "The reservation of a Slurm node is deleted, by a reaction of a check.",
     )
+    POWER_STATE_CORRECTED = (
+        "PowerStateCorrected",
+        "Normal",
+        "spec.activeNodes follows the nodes that slurmctld powers up or down.",
+    )
     NOT_DELIVERED = (
         "NotDelivered",
         "Warning",
@@ -287,6 +292,7 @@ class ActionReason(StrEnum):
     POD_ENDED = "PodEnded"
     OLD_REVISION = "OldRevision"
     NODE_FORGOTTEN = "SlurmNodeForgotten"
+    NOT_REBOOTED = "NotRebooted"
 
 
 def deletion_of(kind: str) -> str:

@@ -30,8 +30,8 @@ JOB = names.populate_job(CLUSTER)
 class Lab:
     """A world in which nothing goes wrong by itself. `made` is what came into being, in order."""
 
-    def __init__(self, shape: str, *, left: bool = False, seed: int = 1) -> None:
-        self.world = NebiusWorld(seed, Layout(nebius=shape, left=left))
+    def __init__(self, shape: str, *, left: bool = False) -> None:
+        self.world = NebiusWorld(1, Layout(nebius=shape, left=left))
         self.made: list[str] = []
         self.gone: list[str] = []
         self.world.server.store.listeners.append(self._changed)
@@ -152,15 +152,11 @@ def played(
     *,
     replicas: int = 2,
     before: Callable[[Lab], None] = lambda _: None,
-    seed: int = 1,
 ) -> None:
-    """Play a story: `before` it a cluster is declared, and then the operator starts.
-
-    The simulated scheduler chooses by the seed.
-    """
+    """Play a story: `before` it a cluster is declared, and then the operator starts."""
 
     async def run() -> None:
-        lab = Lab(shape, seed=seed)
+        lab = Lab(shape)
         before(lab)
         if replicas >= 0:
             lab.world.declare(replicas)
