@@ -6,6 +6,7 @@ import json
 import secrets
 import shlex
 from collections.abc import Callable, Generator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 
 from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
+from e2e_kit.reboot import RebootedNode
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.charts import objects, rendered
@@ -541,3 +543,53 @@ def test_a_benchmark_of_the_cluster_is_skipped_without_gpus(checked: SlurmCluste
     until_status(checked, name, "slurmJobsStatus.lastRunStatus", "Skipped")
     checked.patch({"periodicChecks": None})
     eventually("its CronJob is gone", lambda: not checked.kubectl(*cron), CHECKED_S)
+
+
+def test_a_kubernetes_node_is_rebooted_once_its_job_has_ended(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """S115, S092: of the rebooter, whose command is a stub."""
+    node = RebootedNode(site, cluster)
+    with node.allowed():
+        node.configure(enabled=True)
+        eventually("the rebooter is ready", node.is_ready, 120)
+        assert "slurm-rebooter" in node.processes()
+        cluster.scontrol("update", "nodename=worker-1", "state=drain", "reason=mine")
+        end = "/srv/reboot-ends"
+        script = (
+            f"mkdir -p /srv; sbatch -o /srv/out --wrap 'until [ -e {end} ]; do sleep 0.2; done'"
+        )
+        job = cluster.session(script).split()[-1]
+        state = f"scontrol show job {job} -o"
+        eventually("the job runs", lambda: "JobState=RUNNING" in cluster.session(state))
+        uid = cluster.uid("worker-0")
+        node.ask()
+        until(cluster, "soperator: [compute_maintenance] node reboot process")
+        eventually("the idle worker has left", lambda: not _runs(cluster, "worker-1"), 120)
+        assert node.is_cordoned()
+        assert node.reboots() == 0
+        assert cluster.uid("worker-0") == uid
+        assert "JobState=RUNNING" in cluster.session(state)
+        cluster.session(f"touch {end}")
+        eventually("the stub was called", lambda: node.reboots() == 1, 120)
+        assert "JobState=COMPLETED" in cluster.session(state)
+        assert not _runs(cluster, "worker-0")
+        boots = (f"boot-{number}" for number in count(1))
+        eventually(
+            "the request is answered",
+            lambda: node.boot(next(boots)) or node.answer() == "False/NodeRebooted",
+        )
+        eventually("it is uncordoned", lambda: not node.is_cordoned())
+        eventually("worker-0 is idle", lambda: cluster.nodes().get("worker-0") == "idle", 180)
+        eventually("the drain of a user stays", lambda: reason(cluster, "worker-1") == "mine", 180)
+        assert node.reboots() == 1
+        node.configure(enabled=False)
+        eventually("the rebooter is gone", lambda: not node.pods(), 120)
+        cluster.scontrol("update", "nodename=worker-1", "state=undrain")
+        cluster.until_idle(2)
+        assert cluster.session("srun hostname").startswith("worker-")
+
+
+def _runs(cluster: SlurmClusterSite, pod: str) -> bool:
+    path = "jsonpath={.status.phase}"
+    return cluster.kubectl("get", "pod", pod, "-o", path, "--ignore-not-found") == "Running"
