@@ -1,0 +1,114 @@
+"""Checks: nodes that were taken out, why, and for how long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.model import NAMESPACE, Dashboard, Query, Row, Unit, curves, listing, number
+from dashboards.sources import or_zero
+
+NODE: Final = f"slurm_node_info{{{NAMESPACE}}}"
+DRAINED: Final = f'slurm_node_info{{{NAMESPACE},state_is_drain="true"}}'
+UNAVAILABLE: Final = f'slurm_node_info{{{NAMESPACE},is_unavailable="true"}}'
+_OUT: Final = "slurm_node_unavailability_duration_seconds"
+_DRAIN: Final = "slurm_node_draining_duration_seconds"
+_CHECKS: Final = f'slurm_job_info{{{NAMESPACE},user_name="soperatorchecks"}}'
+
+
+def _quantile(share: float, metric: str) -> str:
+    return f"histogram_quantile({share}, sum by (le) ({metric}_bucket{{{NAMESPACE}}}))"
+
+
+CHECKS: Final = Dashboard(
+    "checks",
+    "Slurm / Checks and repair",
+    "Nodes of a SlurmCluster that checks or people took out. All of it is the exporter's.",
+    "slurm_node_info",
+    (
+        Row(
+            "Now",
+            (
+                number(
+                    "Nodes that take no job",
+                    Query(or_zero(f"count({UNAVAILABLE})")),
+                    about="Down, silent, failed, or drained.",
+                    width=6,
+                ),
+                number(
+                    "Drained or draining",
+                    Query(or_zero(f"count({DRAINED})")),
+                    about="Nodes with the state DRAIN.",
+                    width=6,
+                ),
+                number(
+                    "Half of the outages were shorter than",
+                    Query(_quantile(0.5, _OUT)),
+                    about="Of all ended outages: times in which no job could start on the node.",
+                    unit=Unit.SECONDS,
+                    width=6,
+                ),
+                number(
+                    "95 % of the outages were shorter than",
+                    Query(_quantile(0.95, _OUT)),
+                    about="Of all ended outages: times in which no job could start on the node.",
+                    unit=Unit.SECONDS,
+                    width=6,
+                ),
+            ),
+        ),
+        Row(
+            "Over time",
+            (
+                curves(
+                    "Nodes that take no job, by reason",
+                    Query(f"count by (reason) ({UNAVAILABLE})", "{{reason}}"),
+                    about="By the reason in Slurm.",
+                ),
+                curves(
+                    "Nodes that went down or were drained, by reason",
+                    Query(f"sum by (reason) (slurm_node_fails_total{{{NAMESPACE}}})", "{{reason}}"),
+                    about="Since the exporter's pod began.",
+                ),
+                curves(
+                    "Total outage by node",
+                    Query(
+                        f"topk(20, sum by (node_name) ({_OUT}_sum{{{NAMESPACE}}}))",
+                        "{{node_name}}",
+                    ),
+                    about="Sum of ended times in which no job could start on the node.",
+                    unit=Unit.SECONDS,
+                ),
+                curves(
+                    "Mean time until a drained node was free of jobs",
+                    Query(
+                        f"sum({_DRAIN}_sum{{{NAMESPACE}}}) / sum({_DRAIN}_count{{{NAMESPACE}}})",
+                        "mean",
+                    ),
+                    about="Of drains that began while jobs were on the node, once they ended.",
+                    unit=Unit.SECONDS,
+                ),
+                curves(
+                    "Jobs of checks by state",
+                    Query(f"count by (job_state) ({_CHECKS})", "{{job_state}}"),
+                    about="Jobs of the user soperatorchecks, who runs the ActiveChecks.",
+                ),
+            ),
+        ),
+        Row(
+            "List",
+            (
+                listing(
+                    "Nodes that take no job",
+                    Query(UNAVAILABLE),
+                    "With the reason in Slurm, and the comment that a check may have left.",
+                    node_name="Node",
+                    state_base="State",
+                    state_is_drain="Drained",
+                    state_is_not_responding="Silent",
+                    reason="Reason",
+                    comment="Comment",
+                ),
+            ),
+        ),
+    ),
+)
