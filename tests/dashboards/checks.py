@@ -29,7 +29,7 @@ CHECKS: Final = Dashboard(
             "Now",
             (
                 number(
-                    "Nodes that take no job",
+                    "Unavailable nodes",
                     Query(or_zero(f"count({UNAVAILABLE})")),
                     about="Down, silent, failed, or drained.",
                     width=6,
@@ -41,14 +41,14 @@ CHECKS: Final = Dashboard(
                     width=6,
                 ),
                 number(
-                    "Half of the outages were shorter than",
+                    "Median outage",
                     Query(_quantile(0.5, _OUT)),
                     about="Of all ended outages: times in which no job could start on the node.",
                     unit=Unit.SECONDS,
                     width=6,
                 ),
                 number(
-                    "95 % of the outages were shorter than",
+                    "95 % of outages are below",
                     Query(_quantile(0.95, _OUT)),
                     about="Of all ended outages: times in which no job could start on the node.",
                     unit=Unit.SECONDS,
@@ -60,12 +60,12 @@ CHECKS: Final = Dashboard(
             "Over time",
             (
                 curves(
-                    "Nodes that take no job, by reason",
+                    "Unavailable nodes by reason",
                     Query(f"count by (reason) ({UNAVAILABLE})", "{{reason}}"),
                     about="By the reason in Slurm.",
                 ),
                 curves(
-                    "Nodes that went down or were drained, by reason",
+                    "Changes to down or drained, by reason",
                     Query(f"sum by (reason) (slurm_node_fails_total{{{NAMESPACE}}})", "{{reason}}"),
                     about="Since the exporter's pod began.",
                 ),
@@ -79,7 +79,7 @@ CHECKS: Final = Dashboard(
                     unit=Unit.SECONDS,
                 ),
                 curves(
-                    "Mean time until a drained node was free of jobs",
+                    "Mean time until a drained node is free of jobs",
                     Query(
                         f"sum({_DRAIN}_sum{{{NAMESPACE}}}) / sum({_DRAIN}_count{{{NAMESPACE}}})",
                         "mean",
@@ -98,7 +98,7 @@ CHECKS: Final = Dashboard(
             "List",
             (
                 listing(
-                    "Nodes that take no job",
+                    "Unavailable nodes, with their reason",
                     Query(UNAVAILABLE),
                     "With the reason in Slurm, and the comment that a check may have left.",
                     node_name="Node",

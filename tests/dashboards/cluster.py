@@ -44,7 +44,7 @@ def job_count(state: str, title: str) -> Panel:
 
 
 UNAVAILABLE: Final = number(
-    "Nodes that take no job",
+    "Unavailable nodes",
     either(
         or_zero(f"count({_UNAVAILABLE})"),
         f"max(slurm_nodes_down{{{NAMESPACE}}}) + max(slurm_nodes_drain{{{NAMESPACE}}})",

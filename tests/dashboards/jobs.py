@@ -39,7 +39,7 @@ JOBS: Final = Dashboard(
                 job_count("running", "Running jobs"),
                 job_count("pending", "Pending jobs"),
                 number(
-                    "CPUs of running jobs",
+                    "CPUs of jobs",
                     either(
                         or_zero(f"sum(slurm_job_cpus{{{NAMESPACE}}} and on (job_id) {RUNNING})"),
                         f"max(slurm_jobs_cpus_alloc{{{NAMESPACE}}})",
@@ -58,13 +58,13 @@ JOBS: Final = Dashboard(
                     unit=Unit.SECONDS,
                 ),
                 number(
-                    "Jobs failed today",
+                    "Failed today",
                     Query(f"max(slurm_sdiag_jobs_failed{{{NAMESPACE}}})"),
                     about="Since slurmctld reset its counters, at midnight UTC. Of slurmctld's own "
                     "metrics.",
                 ),
                 number(
-                    "Jobs completed today",
+                    "Completed today",
                     Query(f"max(slurm_sdiag_jobs_completed{{{NAMESPACE}}})"),
                     about="Since slurmctld reset its counters, at midnight UTC. Of slurmctld's own "
                     "metrics.",

@@ -36,7 +36,7 @@ WORKERS: Final = Dashboard(
                 UNAVAILABLE,
                 CPUS_IN_USE,
                 number(
-                    "Nodes without a job",
+                    "Nodes without job",
                     Query(
                         or_zero(
                             f"count(slurm_node_cpus_allocated{{{NAMESPACE}}} == 0)",
