@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm cert-manager open-kruise plans demo down docs bench bench-check lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm cert-manager open-kruise plans demo down docs bench bench-check release lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -108,6 +108,10 @@ bench: venv ## the figures beside their limits (FULL=1: up to 5000 workers)
 
 bench-check: venv ## measure, and fail when a figure is over its limit
 	$(PY) -m bench --check $(if $(FULL),--full)
+
+# The time of files is that of the commit: two runs of one commit write the same bytes.
+release: venv parts ## what a release page has, in dist/: wheel, charts, manifests, images, SBOMs, checksums
+	$(PY) -m release dist
 
 lock: venv ## resolve requirements/ again from pyproject.toml
 	scripts/lock
