@@ -12,7 +12,7 @@ DRAINED: Final = f'slurm_node_info{{{NAMESPACE},state_is_drain="true"}}'
 UNAVAILABLE: Final = f'slurm_node_info{{{NAMESPACE},is_unavailable="true"}}'
 _OUT: Final = "slurm_node_unavailability_duration_seconds"
 _DRAIN: Final = "slurm_node_draining_duration_seconds"
-_CHECKS: Final = f'slurm_job_info{{{NAMESPACE},user_name="soperatorchecks"}}'
+_COMMENTED: Final = f'slurm_node_info{{{NAMESPACE},comment!=""}}'
 
 
 def _quantile(share: float, metric: str) -> str:
@@ -88,9 +88,9 @@ CHECKS: Final = Dashboard(
                     unit=Unit.SECONDS,
                 ),
                 curves(
-                    "Jobs of checks by state",
-                    Query(f"count by (job_state) ({_CHECKS})", "{{job_state}}"),
-                    about="Jobs of the user soperatorchecks, who runs the ActiveChecks.",
+                    "Nodes with a comment",
+                    Query(f"count by (comment) ({_COMMENTED})", "{{comment}}"),
+                    about="By the comment, which a check leaves with commentSlurmNode.",
                 ),
             ),
         ),
