@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm cert-manager open-kruise plans demo down docs bench bench-check release lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -90,6 +90,9 @@ plans: venv ## play fault plans on all cores, also of SlurmClusters (COUNT=10000
 		--keep-going || kept=1; \
 	PYTHONPATH=tests $(PY) -m fault_plans --together --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 31) / 32)) \
 		--keep-going && exit $$kept
+
+fuzz: venv ## search inputs of strangers that break a reader (SECONDS=60 for each of 15, TARGET=admission)
+	cd tests && ../$(PY) -m fuzz --seconds $(or $(SECONDS),60) $(TARGET)
 
 demo: venv ## from nothing to a Slurm job's output (CLUSTER=slurmcluster, CONTEXT=name for a cluster of yours, RESET=1)
 	.venv/bin/penstock demo up $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \

@@ -67,7 +67,7 @@ def boxes(text: str) -> list[tuple[float, float, float, float, str]]:
 
 
 @pytest.mark.parametrize("text", pictures())
-def test_no_text_is_over_another_or_outside_the_picture(text: str) -> None:
+def test_no_text_is_over_another_or_beyond_the_picture(text: str) -> None:
     found = boxes(text)
     for number, (left, top, right, bottom, words) in enumerate(found):
         assert left >= 0, words
