@@ -26,6 +26,15 @@ ABSENT: Final[Mapping[str, Absent]] = {
         '{state_base="IDLE"}',
         8,
     ),
+    "checks: Mean time until a drained node is free of jobs": Absent(
+        "needs a drain beside a job that is read before it ends",
+        {
+            f'slurm_node_draining_duration_seconds_sum{{{_NS},node_name="a"}}': "90x20",
+            f'slurm_node_draining_duration_seconds_count{{{_NS},node_name="a"}}': "3x20",
+        },
+        "{}",
+        30,
+    ),
     "operator: Failed reconciles": Absent(
         "needs an error that the operator has no condition for",
         {
