@@ -6,6 +6,7 @@ those of the Prometheus. The picture has colours for a light and a dark page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ _COLOURS: Final = (
     ("#b04a8a", "#e596c6"),
 )
 _LEGEND_H: Final = 17
+_LABEL: Final = re.compile(r"\{\{(\w+)\}\}")
 
 
 def _style() -> str:
@@ -135,9 +137,7 @@ def name(legend: str, labels: Mapping[str, str]) -> str:
     """The name of a series, by the pattern of its query."""
     if legend == "__auto":
         return ""
-    for label, value in labels.items():
-        legend = legend.replace(f"{{{{{label}}}}}", value)
-    return legend or "none"
+    return _LABEL.sub(lambda found: labels.get(found[1], ""), legend) or "none"
 
 
 def fit(text: str, width: float, per: float = SMALL) -> str:
@@ -243,7 +243,7 @@ def _legend_rows(names: Sequence[str], width: float) -> list[list[tuple[float, i
     for number, text in enumerate(names):
         if not text:
             return []
-        wide = 30 + SMALL * len(text)
+        wide = 30 + SMALL * len(text) + 1.5 * sum(one.isupper() for one in text)
         if x and x + wide > width:
             rest = len(names) - number
             if len(rows) == 2:

@@ -573,16 +573,29 @@ def test_a_benchmark_of_the_cluster_is_skipped_without_gpus(checked: SlurmCluste
 
 
 @pytest.fixture(scope="module")
-def jobs(cluster: SlurmClusterSite) -> Generator[None]:
+def jobs(cluster: SlurmClusterSite, prometheus: Prometheus) -> Generator[None]:
     """Jobs of an account: one that runs, one that waits, and others that ended."""
-    submit = "chroot /mnt/jail sbatch --parsable -o /dev/null -A physics {} --wrap '{}'"
-    for options, script in (
-        ("-J done", "true"),
-        ("-J broken", "false"),
-        ("-J runs -n 1", "sleep 600"),
-        ("-J waits -N 2 --exclusive", "sleep 600"),
-    ):
-        cluster.run("login-0", "sshd", submit.format(options, script))
+
+    def submit(options: str, script: str) -> str:
+        command = "chroot /mnt/jail sbatch --parsable -o /dev/null -A physics"
+        return cluster.run("login-0", "sshd", f"{command} {options} --wrap '{script}'").strip()
+
+    cluster.until_idle(2)
+    job = submit("-J drained -w worker-1", "sleep 600")
+    eventually("it runs", lambda: "State=RUNNING" in cluster.scontrol("show", "job", job), 60)
+    cluster.scontrol("update", "NodeName=worker-1", "State=DRAIN", "Reason=with a job")
+    # The exporter has seen the drain beside the job, so it counts how long it lasts.
+    drains = 'slurm_node_info{reason="with a job",state_is_drain="true"}'
+    eventually("the drain is read", lambda: prometheus.now(drains), 60)
+    cluster.run(cluster.slurmctld, "slurmctld", f"scancel {job}")
+    ended = 'slurm_node_draining_duration_seconds_count{node_name="worker-1"} > 0'
+    eventually("its end is read", lambda: prometheus.now(ended), 60)
+    cluster.scontrol("update", "NodeName=worker-1", "State=RESUME")
+    cluster.until_idle(2)
+    submit("-J done", "true")
+    submit("-J broken", "false")
+    submit("-J runs -n 1", "sleep 600")
+    submit("-J waits -N 2 --exclusive", "sleep 600")
     yield
     cluster.run(cluster.slurmctld, "slurmctld", "scancel -A physics")
 
