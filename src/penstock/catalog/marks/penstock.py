@@ -48,6 +48,14 @@ ADOPTED_PODS: Final = Mark(
     USER,
     "`Replace` has pods that another operator created replaced now.",
 )
+MAX_DRAINED: Final = Mark(
+    "check.penstock.dev/max-drained",
+    "annotation",
+    "SlurmCluster",
+    USER,
+    "How many Slurm nodes checks may have drained at a time: a number from 1, or a percentage "
+    "(`10%` by default, at least one).",
+)
 OWN_DRAIN: Final = Mark(
     "nodeset.penstock.dev/drain",
     "annotation",
@@ -258,6 +266,13 @@ CHECK_RESULTS: Final = Mark(
     OPERATOR,
     "How each of its Slurm jobs ended, and where it ran. slurmctld forgets them.",
 )
+CHECK_POSTPONED: Final = Mark(
+    "check.penstock.dev/postponed",
+    "annotation",
+    "Job of a check",
+    OPERATOR,
+    "Slurm nodes on which a job failed, and which are drained once fewer are drained by checks.",
+)
 MARKS: Final = (
     ROLLBACK,
     ROLLED_BACK,
@@ -265,6 +280,7 @@ MARKS: Final = (
     RESTART,
     DRIFT,
     ADOPTED_PODS,
+    MAX_DRAINED,
     OWN_DRAIN,
     OWN_DEADLINE,
     OWN_PROTECT,
@@ -295,4 +311,5 @@ MARKS: Final = (
     ASK_FINALIZER,
     SLURMD_FAILING,
     CHECK_RESULTS,
+    CHECK_POSTPONED,
 )
