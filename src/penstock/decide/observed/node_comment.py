@@ -9,7 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from penstock.decide.observed.check_comment import CHECK, check_comment, values
+from penstock.decide.observed.check_comment import (
+    CHECK,
+    check_comment,
+    values,
+    with_check_comment,
+)
 from penstock.model.worker_marks import TRUE, CommentKeys
 from penstock.model.worker_set import WorkerSet
 
@@ -92,6 +97,12 @@ def read(keys: CommentKeys, comment: str) -> NodeComment | None:
         topology=place if isinstance(place, str) else None,
         check=check_comment(comment) or None,
     )
+
+
+def with_check_of(comment: str, current: str) -> str:
+    """A comment of ours with the comment of a check that the node has now, or without one."""
+    is_json = values(current) is not None
+    return with_check_comment(comment, check_comment(current) if is_json else "")
 
 
 def is_owned_by(record: NodeComment, workers: WorkerSet) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from penstock.api.nebius.active_check import ActiveCheck
@@ -34,6 +35,7 @@ class NodeReactions:
         own: NodeResult,
         others: Callable[[str], Sequence[NodeResult]],
         room: DrainRoom,
+        comments: asyncio.Lock,
     ) -> bool:
         """Query the node and change it; whether it was changed. Raises SlurmError.
 
@@ -47,7 +49,7 @@ class NodeReactions:
             state = node_state(node)
             last = others(name) if state.is_drained or state.comment else ()
             drained = await self._drain(check, client, name, state, own, last, room)
-            commented = await self._comment(check, client, node, own, last)
+            commented = await self._comment(check, client, node, own, last, comments)
             reserved = await self._reservations.react(check, client, name, own, room)
         except NotFoundError:
             return False
@@ -85,12 +87,15 @@ class NodeReactions:
         node: Node,
         own: NodeResult,
         others: Sequence[NodeResult],
+        comments: asyncio.Lock,
     ) -> bool:
         change = next_comment(node_state(node), own, others)
         if change is None:
             return False
-        text = with_check_comment(node.comment, change.text)
-        await client.update_node(node.name, comment=text)
+        async with comments:
+            current = (await client.node(node.name)).comment
+            text = with_check_comment(current, change.text)
+            await client.update_node(node.name, comment=text)
         words = f"Comment of Slurm node {node.name}: {change.text or 'removed'}"
         self._events.normal(check, Event.CHECK_COMMENTED, words, "Comment")
         return True

@@ -127,7 +127,7 @@ class ResultCollector:
         waiting = _waiting(runs, newest)
         retried = waiting if has_room else frozenset[str]()
         async with self._rooms.of(cluster, link.client) as room:
-            reacted = await self._react(check, link.client, newest, {*new}, retried, room)
+            reacted = await self._react(check, link, link.client, newest, {*new}, retried, room)
         postponed = (waiting - retried) | reacted.postponed
         self._emit_postponed(check, cluster, postponed - waiting)
         if reacted.changed:
@@ -236,6 +236,7 @@ class ResultCollector:
     async def _react(
         self,
         check: ActiveCheck,
+        link: SlurmConnection,
         client: Slurmrestd,
         newest: Mapping[str, Result],
         fresh: set[Result],
@@ -263,7 +264,7 @@ class ResultCollector:
                 continue
             try:
                 changed |= await self._reactions.react(
-                    check, client, node, NodeResult(own, result), others, room
+                    check, client, node, NodeResult(own, result), others, room, link.comments
                 )
             except SlurmError as error:
                 kept.add(node)
