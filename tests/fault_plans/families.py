@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fault_plans.actions import (
     absent,
+    checks,
     configuration,
     deposed,
     forgotten,
@@ -47,12 +48,21 @@ HAPPENINGS = {
     **HYBRID,
     **OF_NEBIUS,
     **PARTITIONS.happenings,
+    **checks.FAMILY.happenings,
     **records.USERS,
     **records.FAULTS,
     **TOGETHER,
 }
 """All that happens in plans, by name."""
 USERS = frozenset(
-    (*ACTS, *HYBRID, *NEBIUS_ACTS, *records.USERS, *PARTITIONS.users, *TOGETHER)
-).union(*(family.users for family in FAMILIES))
+    (
+        *ACTS,
+        *HYBRID,
+        *NEBIUS_ACTS,
+        *records.USERS,
+        *PARTITIONS.users,
+        *checks.FAMILY.users,
+        *TOGETHER,
+    )
+).union(*(family.users for family in (*FAMILIES, checks.FAMILY)))
 """Happenings that are left where nothing goes wrong."""
