@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds reference manifests test parts storm cert-manager open-kruise plans demo down docs bench bench-check lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference manifests test parts storm cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -88,6 +88,9 @@ plans: venv ## play fault plans on all cores, also of SlurmClusters (COUNT=10000
 	PYTHONPATH=tests $(PY) -m fault_plans --together --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 31) / 32)) \
 		--keep-going && exit $$kept
 
+fuzz: venv ## search inputs of strangers that break a reader (SECONDS=60 for each of 15, TARGET=admission)
+	cd tests && ../$(PY) -m fuzz --seconds $(or $(SECONDS),60) $(TARGET)
+
 demo: venv ## from nothing to a Slurm job's output (CLUSTER=slurmcluster, CONTEXT=name for a cluster of yours, RESET=1)
 	.venv/bin/penstock demo up $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \
 		$(if $(RESET),--reset)
@@ -105,6 +108,10 @@ bench: venv ## the figures beside their limits (FULL=1: up to 5000 workers)
 
 bench-check: venv ## measure, and fail when a figure is over its limit
 	$(PY) -m bench --check $(if $(FULL),--full)
+
+# The time of files is that of the commit: two runs of one commit write the same bytes.
+release: venv parts ## what a release page has, in dist/: wheel, charts, manifests, images, SBOMs, checksums
+	$(PY) -m release dist
 
 lock: venv ## resolve requirements/ again from pyproject.toml
 	scripts/lock

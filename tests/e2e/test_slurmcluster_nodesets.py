@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from itertools import permutations
@@ -318,6 +320,47 @@ def test_a_deleted_cluster_leaves_the_others_with_their_pods_and_jobs(
     assert running in cluster.scontrol("show", "job", number)
     submitted(cluster, f"scancel {number}")
     assert len(job(cluster, "-p", "main", "-N2", "hostname").split()) == 2
+
+
+def test_a_plan_names_keys_workers_and_jobs_and_changes_nothing(cluster: SlurmClusterSite) -> None:
+    """`penstock plan` of a SlurmCluster and its NodeSet at once, on their live objects."""
+    before = pods(cluster)
+    number = submitted(cluster, "sbatch --parsable -w large-0 --wrap='sleep 300'")
+    eventually("it runs", lambda: "RUNNING" in cluster.scontrol("show", "job", number))
+    try:
+        of_cluster = live(cluster, "slurmcluster", cluster.name)
+        of_cluster["spec"]["customSlurmConfig"] += "\nMessageTimeout=23\n"
+        large, small = (live(cluster, "nodeset.slurm.nebius.ai", one) for one in ("large", "small"))
+        large["spec"]["replicas"] = small["spec"]["replicas"] = 0
+        told = plan(cluster, of_cluster, large, small)
+    finally:
+        submitted(cluster, f"scancel {number}")
+    space = cluster.namespace
+    assert f"{space}/cpu: MessageTimeout takes effect by a reconfigure; nothing restarts" in told
+    assert f"{space}/small: 1 pod (small-0) deleted at once" in told
+    assert f"{space}/large: 1 pod (large-0) drained, and deleted when their jobs have ended" in told
+    assert f"{space}/large: large-0 has job {number}" in told
+    assert plan(cluster, live(cluster, "slurmcluster", cluster.name)) == "Nothing would change.\n"
+    assert pods(cluster) == before
+
+
+def live(cluster: SlurmClusterSite, kind: str, name: str) -> Json:
+    """An object as a user would edit it."""
+    found: Json = json.loads(cluster.kubectl("get", kind, name, "-o", "json"))
+    del found["metadata"]["resourceVersion"]
+    return found
+
+
+def plan(cluster: SlurmClusterSite, *documents: Json) -> str:
+    """What `penstock plan` reports of them."""
+    return subprocess.run(
+        [Path(sys.executable).with_name("penstock"), "plan", "-f", "-"],
+        input=yaml.safe_dump_all(documents),
+        env=cluster.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def test_one_nodeset_is_scaled_out_and_in_and_its_partition_follows(

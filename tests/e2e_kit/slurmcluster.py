@@ -75,6 +75,11 @@ class SlurmClusterSite:
         """Output of kubectl in the namespace."""
         return self._site.kubectl("-n", self.namespace, *arguments, stdin=stdin)
 
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment of commands that ask its Kubernetes."""
+        return self._site.node.env
+
     def apply(self, one: Json) -> None:
         """Apply an object in the namespace."""
         self.kubectl("apply", "-f", "-", stdin=json.dumps(one))

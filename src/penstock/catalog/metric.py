@@ -137,7 +137,14 @@ JAIL_RECONFIGURES: Final = Metric(
     ("result",),
     served_by=WRITER,
 )
+BUILD_INFO: Final = Metric(
+    "penstock_build_info",
+    "gauge",
+    "Always 1; the labels are the versions of Penstock and of Python.",
+    ("version", "python"),
+)
 METRICS: Final = (
+    BUILD_INFO,
     RECONCILES,
     RUNNING,
     QUEUE_DEPTH,

@@ -1,7 +1,10 @@
 """The command `penstock` and its parts."""
 
+from typing import Annotated
+
 import typer
 
+from penstock import __version__
 from penstock.cli import demo, explain, exporter, images, local, network, plan
 
 app = typer.Typer(
@@ -12,7 +15,7 @@ app = typer.Typer(
 app.add_typer(demo.app, name="demo")
 app.add_typer(local.app, name="local")
 app.add_typer(images.app, name="images")
-app.command()(plan.plan)
+app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command()(network.network)
 # Its options are those of the program in the pod.
 app.command(
@@ -20,6 +23,25 @@ app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )(exporter.exporter)
 app.command()(explain.explain)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Slurm on Kubernetes."""
+    del version
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
+from penstock import __version__
 from penstock.api.registry import groups_beside
 from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.admission.webhooks import Webhooks
@@ -26,6 +27,7 @@ from penstock.kube.webhook.review import Handler
 from penstock.slurm.rest.http import Exchange
 
 if TYPE_CHECKING:
+    from penstock.controllers.nebius.clusters import NebiusClusters
     from penstock.controllers.observed.slinky_clusters import SlinkyClusters
     from penstock.controllers.runtime.slurm_connections import SlurmConnections
     from penstock.controllers.slinky.controllers import SlinkyControllers
@@ -92,6 +94,13 @@ class Operator:
     def clusters(self) -> SlinkyClusters:
         """Slinky's clusters. Raises LookupError where that API is not served."""
         return self._slinky().clusters
+
+    @property
+    def slurm_clusters(self) -> NebiusClusters:
+        """SlurmClusters. Raises LookupError where that API is not served."""
+        from penstock.controllers.nebius.controllers import NebiusControllers
+
+        return self._of(NebiusControllers).clusters
 
     @property
     def connections(self) -> SlurmConnections:
@@ -191,6 +200,7 @@ async def run(settings: Settings) -> None:
         ):
             log.info(
                 "starting",
+                version=__version__,
                 server=config.server,
                 identity=settings.identity,
                 apis=",".join(settings.apis),

@@ -10,9 +10,8 @@ import msgspec
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
 from penstock.catalog.marks import kubernetes
-from penstock.controllers.caches.store import CacheStore
-from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.kube import Client, KubeError, Manager, NotFoundError
+from penstock.preview.previewed_api import PreviewedApi
 
 LAST_APPLIED = kubernetes.LAST_APPLIED.key
 DryRunObject = tuple[str, Json]
@@ -24,15 +23,20 @@ class RejectedError(Exception):
 
 
 async def dry_run_objects(
-    client: Client, documents: Iterable[Json], namespace: str
+    client: Client,
+    documents: Iterable[Json],
+    namespace: str,
+    apis: Iterable[PreviewedApi[Any]],
 ) -> tuple[list[DryRunObject], list[str]]:
     """The objects after `kubectl apply`, and the kinds in the file that the operator never reads.
 
-    Raises RefusedError; KubeError when the server cannot be asked.
+    Raises RejectedError; KubeError when the server cannot be asked.
     """
-    manager = Manager(client)
-    SlinkyCaches(CacheStore(manager))
-    by_kind = {(r.api_version, r.kind): r for r, _ in manager.watched}
+    by_kind: dict[tuple[str, str], Resource[Any]] = {}
+    for api in apis:
+        manager = Manager(client)
+        api.store(manager)
+        by_kind |= {(r.api_version, r.kind): r for r, _ in manager.watched}
     found: list[DryRunObject] = []
     unread: list[str] = []
     for document in documents:

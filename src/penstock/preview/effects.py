@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
-
-import msgspec
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
 
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.nodeset import NODESETS, NodeSet
-from penstock.controllers.caches.owners import owned_by
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.slurm_node import parameters as live_conf
-from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
-from penstock.preview.restarts import Restart, restarts
-from penstock.preview.simulated_run import SimulatedRun
-from penstock.render.slinky.cluster import release
-from penstock.render.slinky.config.config_maps import config_maps_of, files
-from penstock.render.slinky.inputs import ClusterInputs
-from penstock.render.slinky.nodeset.revision_meaning import declared_revision, recorded_revision
-from penstock.slurm.conf.apply_method import Plan, needs
-from penstock.slurm.conf.apply_method_table import table
+from penstock.preview.effect import Effects, Touched, WorkerPods, Workers, Workload
+from penstock.preview.previewed_api import PreviewedApi
+from penstock.preview.restarts import restarts
+from penstock.preview.state import ClusterCopy, SimulatedRun, Slurm
 
+C = TypeVar("C")
 PODS = "/pods"
 SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
 BOOKKEEPING = marks.CONTENT_HASH
@@ -35,98 +22,17 @@ BOOKKEEPING = marks.CONTENT_HASH
 SHOWN_WORKLOADS = ("apps/statefulsets", "apps/deployments")
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """An object that is created, updated or deleted; `paths` are what changes in it."""
-
-    verb: str
-    kind: str
-    key: Key
-    paths: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """A Controller whose configuration changes, and what that needs."""
-
-    key: Key
-    plan: Plan
-    ours: Plan
-    """The part in files that the operator writes: for those of the user's it restarts nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A StatefulSet or Deployment whose pods are replaced, since their template changes."""
-
-    kind: str
-    key: Key
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """What happens to the pods of a NodeSet.
-
-    `deleted` are deleted at once, since their Slurm nodes are drained and empty; `drained` are
-    deleted when their jobs have ended, `jobs` by pod; `outdated` have an older template than the
-    NodeSet and stay (`strategy` is the update strategy).
-    """
-
-    key: Key
-    created: tuple[str, ...]
-    deleted: tuple[str, ...]
-    drained: tuple[str, ...]
-    outdated: tuple[str, ...]
-    strategy: str
-    changed: tuple[str, ...]
-    """Those whose Slurm nodes get other features, weight or GRES, and nothing else happens."""
-    jobs: Mapping[str, tuple[int, ...]]
-    """Job ids by pod, of those that are named above; empty when Slurm is not known."""
-
-    @property
-    def happens(self) -> bool:
-        """Whether any pod is concerned."""
-        gone = self.deleted or self.drained or self.outdated
-        return bool(self.created or gone or self.changed)
-
-
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """Everything that a change would do."""
-
-    objects: tuple[Touched, ...]
-    files: tuple[Files, ...]
-    workloads: tuple[Workload, ...]
-    workers: tuple[Workers, ...]
-    restarts: tuple[Restart, ...]
-    unknown: tuple[str, ...]
-    """Clusters whose Slurm could not be asked, and why."""
-    failed: tuple[str, ...] = ()
-    """Clusters whose Slurm could not be asked, and why; their jobs are unknown."""
-
-    @property
-    def nothing(self) -> bool:
-        """Whether nothing at all would happen."""
-        known = self.objects or self.files or self.workers or self.restarts
-        return not (known or self.failed)
-
-
-def effects(live: ClusterCopy, run: SimulatedRun) -> Effects:
+def effects(live: ClusterCopy, run: SimulatedRun[C], api: PreviewedApi[C]) -> Effects:
     """All effects, in the order of their names."""
-    caches = run.clusters.caches
-    controllers = sorted(caches.controllers, key=lambda one: one.metadata.key)
-    nodesets = sorted(caches.nodesets, key=lambda one: one.metadata.key)
-    workers = [_workers(live, run, one) for one in nodesets]
-    changed = [found for one in controllers if (found := _files(live, run, one)) is not None]
+    workers = [_workers(live, run, one) for one in api.workers(run)]
+    changed = tuple(api.changed_files(live, run))
     workloads = tuple(_workloads(run))
-    templates = [(one.kind, one.key, one.paths) for one in workloads]
     return Effects(
         tuple(_touched(run)),
-        tuple(changed),
+        changed,
         workloads,
         tuple(one for one in workers if one.happens),
-        restarts(live, run, templates, [(one.key, one.plan, one.ours) for one in changed]),
+        restarts(live, run, api, workloads, changed),
         tuple(
             f"{key}: {said}" for key, said in sorted(live.slurm.items()) if isinstance(said, str)
         ),
@@ -150,7 +56,7 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def _touched(run: SimulatedRun) -> Iterator[Touched]:
+def _touched(run: SimulatedRun[Any]) -> Iterator[Touched]:
     for (resource, key), after in sorted(run.after.items(), key=lambda one: one[0]):
         before = run.before[resource, key]
         known = after or before
@@ -165,38 +71,7 @@ def _touched(run: SimulatedRun) -> Iterator[Touched]:
             yield Touched("update", kind, key, paths)
 
 
-def _files(live: ClusterCopy, run: SimulatedRun, controller: Controller) -> Files | None:
-    """Compares with the files that slurmctld has; a cluster that is new has none."""
-    meta = controller.metadata
-    there = live.objects["/configmaps"].get((meta.namespace, names.config_map(controller)))
-    if there is None or controller.spec.external:
-        return None
-    before: dict[str, str] = there.get("data") or {}
-    cluster = run.clusters.cluster(controller)
-    wanted = files(cluster)
-    old = live.objects["slinky.slurm.net/controllers"].get((meta.namespace, meta.name))
-    had = _users_files(live, msgspec.convert(old, Controller)) if old is not None else {}
-    has = {
-        name: text
-        for config_map in config_maps_of(ClusterInputs(controller, live.settings.images))
-        for name, text in run.clusters.config_data(controller).get(config_map, {}).items()
-    }
-    rows = table(release.running(cluster))
-    plan = needs({**before, **had}, {**wanted, **has}, rows)
-    ours = needs(before, wanted, rows)
-    return Files((meta.namespace, meta.name), plan, ours) if plan.items else None
-
-
-def _users_files(live: ClusterCopy, controller: Controller) -> dict[str, str]:
-    """The files of the user's ConfigMaps that are beside ours at /etc/slurm now."""
-    found: dict[str, str] = {}
-    for name in config_maps_of(ClusterInputs(controller, live.settings.images)):
-        config_map = live.objects.get("/configmaps", {}).get((controller.metadata.namespace, name))
-        found |= (config_map or {}).get("data") or {}
-    return found
-
-
-def _workloads(run: SimulatedRun) -> Iterator[Workload]:
+def _workloads(run: SimulatedRun[Any]) -> Iterator[Workload]:
     for (resource, key), after in sorted(run.after.items(), key=lambda one: one[0]):
         before = run.before[resource, key]
         if resource not in SHOWN_WORKLOADS or before is None or after is None:
@@ -206,25 +81,15 @@ def _workloads(run: SimulatedRun) -> Iterator[Workload]:
             yield Workload(str(after["kind"]), key, paths)
 
 
-def _workers(live: ClusterCopy, run: SimulatedRun, nodeset: NodeSet) -> Workers:
-    meta = nodeset.metadata
-    caches = run.clusters.caches
-    pods = sorted(caches.workers_of(nodeset), key=lambda pod: pod.metadata.name)
-    there = live.objects[PODS]
-    key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
-    drained = run.drained.get(key, frozenset[str]())
-    revision = declared_revision(nodeset)
-    records = caches.revisions_of.get(owned_by(NODESETS, nodeset))
-    known = live_conf.equal_revisions(
-        revision, (recorded_revision(nodeset, one) for one in records)
-    )
-    current = {revision.hash, *known}
-    changed = run.changed.get(key, frozenset[str]())
+def _workers(live: ClusterCopy, run: SimulatedRun[Any], of: WorkerPods) -> Workers:
+    there = live.objects.get(PODS, {})
+    drained = run.drained.get(of.cluster, frozenset[str]())
+    changed = run.changed.get(of.cluster, frozenset[str]())
     created, deleted, leaving, outdated = list[str](), list[str](), list[str](), list[str]()
     touched: list[Pod] = []
-    for pod in pods:
+    for pod in of.pods:
         name = pod.metadata.name
-        before = there.get((meta.namespace, name))
+        before = there.get((of.key[0], name))
         if before is None or before["metadata"].get("uid") != pod.metadata.uid:
             created.append(name)
             continue
@@ -233,18 +98,18 @@ def _workers(live: ClusterCopy, run: SimulatedRun, nodeset: NodeSet) -> Workers:
         elif slurm_node_name(pod) in drained:
             leaving.append(name)
             touched.append(pod)
-        elif slinky_labels.revision_hash(pod.metadata.labels) not in current:
+        elif of.hashes.get(name) not in of.current:
             outdated.append(name)
             touched.append(pod)
     return Workers(
-        (meta.namespace, meta.name),
+        of.key,
         tuple(created),
         tuple(deleted),
         tuple(leaving),
         tuple(outdated),
-        nodeset.spec.update_strategy.type,
-        tuple(pod.metadata.name for pod in pods if slurm_node_name(pod) in changed),
-        _jobs(live.slurm.get(key), touched),
+        of.strategy,
+        tuple(pod.metadata.name for pod in of.pods if slurm_node_name(pod) in changed),
+        _jobs(live.slurm.get(of.cluster), touched),
     )
 
 

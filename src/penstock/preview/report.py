@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.api.cluster import marks
 from penstock.base.text import list_some
-from penstock.preview.effects import Effects, Files, Touched, Workers
-from penstock.preview.restarts import How, Restart
+from penstock.preview.effect import Effects, Files, How, Restart, Touched, Workers
 from penstock.slurm.conf.apply_method import Force, Item
 from penstock.slurm.hostlist import compress
 
@@ -20,7 +18,7 @@ SLURMDBD_CONF = "data.slurmdbd.conf"
 NAMED = 20
 """Up to so many pods are named one by one."""
 _DAEMONS = {"sackd": "login"}
-_WITH_JOBS = frozenset({"slurmd", "sackd"})
+_WITH_JOBS = frozenset({"slurmd", "sackd", "login"})
 """Daemons with whose pods jobs or the sessions that wait for them end."""
 WHEN = {
     "RollingUpdate": "they are replaced within maxUnavailable, each when its jobs have ended",
@@ -83,8 +81,6 @@ def _names(pods: Sequence[str]) -> list[str]:
 
 
 def _who(one: Restart) -> str:
-    kind, _, key = one.of.partition(" ")
-    space, _, name = key.partition("/")
     match one.how:
         case How.OPERATOR:
             return f"restarted by the operator{f' for {list_some(one.why)}' if one.why else ''}"
@@ -96,18 +92,8 @@ def _who(one: Restart) -> str:
         case How.ENDS:
             which = "end" if len(one.pods) > 1 else "ends"
             return f"{which}, since {one.of} {list_some(one.why)}"
-        case How.YOURS if kind == "NodeSet":
-            message = f"change an annotation of spec.template of NodeSet {name}"
-            return f"for {list_some(one.why)}: {message}, and each is replaced once it is drained"
-        case How.YOURS if one.loses_state:
-            return f"for {list_some(one.why)}: kubectl delete pod {' '.join(one.pods)} -n {space}"
-        case How.YOURS if one.daemon == "slurmctld":
-            asks = f'{marks.RESTART}="slurmctld@$(date +%s)"'
-            controller = f"kubectl annotate controller -n {space} --overwrite {one.instance} {asks}"
-            return f"for {list_some(one.why)}: {controller}"
         case _:
-            restart = f"kubectl rollout restart {kind.lower()}/{name} -n {space}"
-            return f"for {list_some(one.why)}: {restart}"
+            return f"for {list_some(one.why)}: {one.cure}"
 
 
 def _unknown(effects: Effects) -> list[str]:

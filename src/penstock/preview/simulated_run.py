@@ -8,83 +8,76 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.observed.members import cluster_keys
-from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.operator import REPORTER, Operator
 from penstock.controllers.runtime.report import INTERNAL_ERROR
 from penstock.kube import Client, Manager, Recorder
-from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
 from penstock.preview.dry_run import DryRunObject
+from penstock.preview.previewed_api import PreviewedApi
+from penstock.preview.state import ClusterCopy, Key, SimulatedRun, Slurm
 from penstock.simulation.apiserver import ApiServer, Change, Connection
 from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.reconfigure import Sidecars
+from penstock.simulation.slurm.reconfigure import Sidecars, slurm_conf
 from penstock.simulation.slurm.slurmctld import SimulatedJob, SimulatedSlurmctld, SimulatedSlurmNode
 from penstock.simulation.slurm.slurmrestd import InMemorySlurmrestd
 from penstock.slurm.rest.http import Answer, unfenced
 
 LONG_S = 60.0
 """Simulated seconds that the operator gets: for several looks at Slurm and what follows."""
-KINDS = ("slinky.slurm.net/", "penstock.dev/")
+C = TypeVar("C")
 UNSEEN = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
 BASES = ("DOWN", "ERROR", "FUTURE", "UNKNOWN")
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedRun:
-    """What the operator did: objects before and after, and what it asked of Slurm."""
-
-    before: Mapping[tuple[str, Key], Json | None]
-    after: Mapping[tuple[str, Key], Json | None]
-    drained: Mapping[str, frozenset[str]]
-    """By Controller, names of the Slurm nodes that it drained."""
-    changed: Mapping[str, frozenset[str]]
-    """By Controller, names of the Slurm nodes that it gave other features, weight or GRES."""
-    clusters: SlinkyClusters
-    """What the operator saw at the end."""
-    failed: tuple[str, ...] = ()
-    """Message for each object whose reconcile failed unexpectedly: the result is incomplete."""
-
-
 def simulate_operator(
-    live: ClusterCopy, wanted: Iterable[DryRunObject], now: float | None = None
-) -> SimulatedRun:
-    """Let the operator work on `live` with the wanted objects in it.
+    live: ClusterCopy,
+    wanted: Iterable[DryRunObject],
+    api: PreviewedApi[C],
+    now: float | None = None,
+) -> SimulatedRun[C]:
+    """Let the operator of an API work on `live` with the wanted objects in it.
 
     `now` are the Unix seconds at which it begins; by default it is now.
     """
-    return simulate(_simulate_operator(live, tuple(wanted), time.time() if now is None else now))
+    began = time.time() if now is None else now
+    return simulate(_simulate_operator(live, tuple(wanted), api, began))
 
 
 async def _simulate_operator(
-    live: ClusterCopy, wanted: tuple[DryRunObject, ...], now: float
-) -> SimulatedRun:
+    live: ClusterCopy, wanted: tuple[DryRunObject, ...], api: PreviewedApi[C], now: float
+) -> SimulatedRun[C]:
     clock = LoopClock()
     clock.jump(now - EPOCH)
     server = ApiServer(clock.time)
     server.absent |= live.absent
     slurms = {key: _slurm(said, clock) for key, said in live.slurm.items()}
+
+    def stored(resource: str, space: str, name: str) -> Json | None:
+        return live.objects.get(resource, {}).get((space, name))
+
     for key, slurm in slurms.items():
         # What somebody changed of partitions in Slurm itself is not part of the plan.
-        space, _, name = key.partition("/")
-        found: Json = live.objects.get("/configmaps", {}).get((space, f"{name}-config"), {})
-        files: Mapping[str, str] = found.get("data") or {}
-        slurm.slurmctld.read(files.get("slurm.conf", ""))
+        slurm.slurmctld.read(slurm_conf(api.files(stored, key)))
 
     def reads(pod: Json, files: Mapping[str, str]) -> None:
         meta = pod["metadata"]
-        slurm = slurms.get(f"{meta['namespace']}/{meta['labels'].get(app_labels.APP_INSTANCE)}")
-        if slurm is not None:
-            slurm.slurmctld.read(files.get("slurm.conf", ""))
+        labels: Mapping[str, str] = meta.get("labels") or {}
+        slurm = slurms.get(f"{meta['namespace']}/{labels.get(app_labels.APP_INSTANCE)}")
+        if slurm is not None and api.daemon(labels) == "slurmctld":
+            slurm.slurmctld.read(slurm_conf(files))
 
     # Only a real slurmctld shows whether it would reject a configuration.
-    server.logs = Sidecars(server.find, reads).log
+    etc = partial(api.etc, server.find)
+    server.logs = Sidecars(server.find, reads, etc).log
+    # Of the other API's objects, of ReplicaSets and of much else there is no copy.
+    server.have_elsewhere(_owners(live) - _uids(live))
     for resource, objects in live.objects.items():
         for key, obj in objects.items():
             server.store.put(resource, key, obj)
@@ -109,8 +102,8 @@ async def _simulate_operator(
         client,
         manager,
         recorder,
-        live.settings,
-        url_of=_url,
+        replace(live.settings, apis=(api.group,)),
+        url_of=lambda obj: _url(api.cluster_of(obj)),
         exchange=_Exchange(slurms).exchange,
         connect=_connected,
     )
@@ -120,14 +113,33 @@ async def _simulate_operator(
     await running
     drained = {key: _drains(slurm) - _drained(live.slurm[key]) for key, slurm in slurms.items()}
     changed = {key: _changed(live.slurm[key], slurm) for key, slurm in slurms.items()}
-    failed = tuple(_failures(live, after))
-    return SimulatedRun(before, after, drained, changed, operator.clusters, failed)
+    failed = tuple(_failures(live, after, api.prefixes))
+    return SimulatedRun(before, after, drained, changed, api.clusters(operator), failed)
 
 
-def _failures(live: ClusterCopy, after: Mapping[tuple[str, Key], Json | None]) -> Iterator[str]:
+def _owners(live: ClusterCopy) -> frozenset[str]:
+    return frozenset(
+        owner["uid"]
+        for objects in live.objects.values()
+        for obj in objects.values()
+        for owner in obj["metadata"].get("ownerReferences") or ()
+    )
+
+
+def _uids(live: ClusterCopy) -> frozenset[str]:
+    return frozenset(
+        obj["metadata"].get("uid", "")
+        for objects in live.objects.values()
+        for obj in objects.values()
+    )
+
+
+def _failures(
+    live: ClusterCopy, after: Mapping[tuple[str, Key], Json | None], prefixes: tuple[str, ...]
+) -> Iterator[str]:
     """The words of failures that the objects did not have before."""
     for (resource, key), now in sorted(after.items(), key=lambda one: one[0]):
-        words = _failure(now or {}) if resource.startswith(KINDS) else ""
+        words = _failure(now or {}) if resource.startswith(prefixes) else ""
         if words and not _failure(live.objects.get(resource, {}).get(key) or {}):
             yield words
 
@@ -186,8 +198,8 @@ async def _connected(host: str, port: int) -> None:
     del host, port
 
 
-def _url(restapi: RestApi) -> str:
-    space, _, name = next(iter(cluster_keys(restapi)), "/").partition("/")
+def _url(key: str) -> str:
+    space, _, name = key.partition("/")
     return f"http://{space}.{name}"
 
 

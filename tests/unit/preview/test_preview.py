@@ -12,14 +12,14 @@ from fault_plans.plan import Layout
 from fault_plans.promises import final_state as expected
 from fault_plans.world import World
 from penstock.api.kubernetes.meta import Json
-from penstock.preview.cluster_copy import ClusterCopy, Slurm
 from penstock.preview.dry_run import LAST_APPLIED, merge_patch
-from penstock.preview.effects import Effects, effects
+from penstock.preview.effect import Effects
 from penstock.preview.report import render_report
-from penstock.preview.simulated_run import simulate_operator
+from penstock.preview.state import ClusterCopy, Slurm
 from penstock.simulation.event_loop import EPOCH, simulate
 from penstock.slurm.conf.apply_method import Force
 from penstock.slurm.state import Job, Node
+from support.plans import effects_of
 
 SETTLED_S = 120.0
 CLUSTER = "slurm/slurm"
@@ -67,11 +67,11 @@ def changed(live: ClusterCopy, plural: str, name: str, **spec: object) -> Effect
     obj: Json = deepcopy(live.objects[resource]["slurm", name])
     obj["spec"] |= spec
     obj["metadata"]["generation"] += 1
-    return effects(live, simulate_operator(live, [(resource, obj)], EPOCH + 3 * SETTLED_S))
+    return effects_of(live, [(resource, obj)], EPOCH + 3 * SETTLED_S)
 
 
 def test_a_cluster_that_is_as_declared_has_nothing_to_do(live: ClusterCopy) -> None:
-    found = effects(live, simulate_operator(live, [], EPOCH + 3 * SETTLED_S))
+    found = effects_of(live, [], EPOCH + 3 * SETTLED_S)
     assert render_report(found) == "Nothing would change."
 
 

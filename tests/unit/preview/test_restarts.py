@@ -6,7 +6,7 @@ import asyncio
 import base64
 from copy import deepcopy
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -15,15 +15,15 @@ from fault_plans.plan import Layout
 from fault_plans.promises import final_state as expected
 from fault_plans.world import CORE, SPACE, World
 from penstock.api.kubernetes.meta import Json
-from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
-from penstock.preview.effects import Effects, effects
+from penstock.preview.effect import Effects, How
 from penstock.preview.report import render_report
-from penstock.preview.restarts import How, deleted
-from penstock.preview.simulated_run import SimulatedRun, simulate_operator
+from penstock.preview.restarts import deleted
+from penstock.preview.state import ClusterCopy, Key, SimulatedRun, Slurm
 from penstock.simulation.event_loop import EPOCH, simulate
 from penstock.slurm.conf.apply_method import Force
 from penstock.slurm.conf.apply_method_table import TABLE
 from penstock.slurm.state import Node
+from support.plans import SLINKY_PREVIEW, effects_of
 
 SETTLED_S = 120.0
 PODS = {
@@ -86,7 +86,7 @@ def changed(live: ClusterCopy, plural: str, name: str, spec: Json) -> Effects:
     obj: Json = deepcopy(live.objects[resource][SPACE, name])
     obj["spec"] |= spec
     obj["metadata"]["generation"] += 1
-    return effects(live, simulate_operator(live, [(resource, obj)], EPOCH + 3 * SETTLED_S))
+    return effects_of(live, [(resource, obj)], EPOCH + 3 * SETTLED_S)
 
 
 def named(found: Effects, *hows: How) -> set[str]:
@@ -163,16 +163,14 @@ def with_file(live: ClusterCopy, file: str, content: str) -> Effects:
     config_map = deepcopy(live.objects["/configmaps"][SPACE, FILES])
     config_map["data"] = {file: content}
     config_map["metadata"]["resourceVersion"] = "999999"
-    return effects(
-        live, simulate_operator(live, [("/configmaps", config_map)], EPOCH + 3 * SETTLED_S)
-    )
+    return effects_of(live, [("/configmaps", config_map)], EPOCH + 3 * SETTLED_S)
 
 
 def test_a_new_slurm_key_names_logins_and_slurmdbd(live: ClusterCopy) -> None:
     secret = deepcopy(live.objects["/secrets"][SPACE, "slurm-auth-slurm"])
     secret["data"]["slurm.key"] = base64.b64encode(b"another" * 20).decode()
     secret["metadata"]["resourceVersion"] = "999999"
-    found = effects(live, simulate_operator(live, [("/secrets", secret)], EPOCH + 3 * SETTLED_S))
+    found = effects_of(live, [("/secrets", secret)], EPOCH + 3 * SETTLED_S)
     assert named(found, How.ROTATION) >= pods_of(live, "sackd")
     assert "No pod restarts" not in render_report(found)
 
@@ -218,5 +216,5 @@ def test_only_the_replica_sets_of_kubernetes_give_way_to_others(
     meta: Json = {"labels": {"app.kubernetes.io/name": "login"}, "ownerReferences": [owner]}
     key = (SPACE, "login-0")
     live = ClusterCopy({"/pods": {key: {"metadata": meta}}}, {})
-    gone = cast("SimulatedRun", SimpleNamespace(after={("/pods", key): None}))
-    assert [one.pods for one in deleted(live, gone)] == restarted
+    gone = cast("SimulatedRun[Any]", SimpleNamespace(after={("/pods", key): None}))
+    assert [one.pods for one in deleted(live, gone, SLINKY_PREVIEW)] == restarted

@@ -214,3 +214,9 @@ def test_what_drifted_since_is_sent_again_with_a_change() -> None:
     assert asked.body["maximums"]["nodes"]["number"] == 2
     assert asked.body["flags"] == ["HIDDEN_CLEAR"]
     assert "partition" not in asked.body
+
+
+def test_nodes_that_are_no_host_list_are_left_to_slurmctlds_words() -> None:
+    found = call(Change("p", None, of(nodes="a[1")), {})
+    assert isinstance(found, ByFile)
+    assert "'[' is never closed" in found.why

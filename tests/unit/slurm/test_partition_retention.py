@@ -61,3 +61,12 @@ def test_an_empty_value_is_left_out_of_a_kept_line() -> None:
     assert retained_lines('PartitionName=p Nodes="" MaxTime=5\n', "", NOBODY) == (
         "PartitionName=p MaxTime=5 State=DRAIN",
     )
+
+
+def test_a_partition_stays_without_a_key_that_cannot_be_written_again() -> None:
+    (line,) = retained_lines('PartitionName=p Nodes=ALL Comment=a"b MaxTime=5\n', "", NOBODY)
+    assert line == "PartitionName=p Nodes=ALL MaxTime=5 State=DRAIN"
+
+
+def test_a_partition_whose_name_cannot_be_written_again_breaks_nothing() -> None:
+    assert retained_lines('PartitionName="\n', "", NOBODY) == ()

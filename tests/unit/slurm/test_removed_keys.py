@@ -34,6 +34,13 @@ def test_a_key_of_a_default_line_has_its_value() -> None:
     assert "PartitionName=DEFAULT" in without("a", removed_keys(old, new)["a"])
 
 
+@pytest.mark.parametrize("name", ["DEFAULT", "default"])
+def test_a_default_line_that_loses_a_key_is_no_partition_that_does(name: str) -> None:
+    line = "PartitionName=a MaxTime=5\n"
+    old, new = f"PartitionName={name} State=UP\n{line}", f"PartitionName={name}\n{line}"
+    assert removed_keys(old, new) == {}
+
+
 def test_a_partition_that_comes_or_goes_has_lost_no_key() -> None:
     assert removed_keys("PartitionName=a MaxTime=5\n", "PartitionName=b\n") == {}
 

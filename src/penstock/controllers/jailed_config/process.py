@@ -34,6 +34,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
+from penstock import __version__
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.jailed_config.arguments import Arguments
 from penstock.controllers.jailed_config.delivery import DeliveryReconciler
@@ -122,7 +123,12 @@ async def run(arguments: Arguments) -> None:
     controller = ConfigController(transport, arguments)
     try:
         async with serving(controller, transport, arguments):
-            log.info("starting", server=config.server, identity=arguments.identity)
+            log.info(
+                "starting",
+                version=__version__,
+                server=config.server,
+                identity=arguments.identity,
+            )
             await controller.manager.run(signals=True)
     finally:
         controller.jail.close()

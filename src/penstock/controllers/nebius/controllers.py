@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.api.kubernetes.kinds import (
@@ -38,7 +39,14 @@ from penstock.render.nebius.inputs import Images
 New: TypeAlias = Callable[[NebiusContext], Declaration]
 
 
-def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
+@dataclass(frozen=True, kw_only=True)
+class NebiusControllers(ApiControllers):
+    """What a process runs for SlurmClusters, and what others read of them."""
+
+    clusters: NebiusClusters
+
+
+def build(parts: ApiParts, reconcilers: Iterable[New]) -> NebiusControllers:
     """The reconcilers of SlurmClusters and of the kinds beside them."""
     client, settings = parts.client, parts.settings
     caches = NebiusCaches(parts.store)
@@ -98,4 +106,6 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
     if settings.webhooks.port:
         rules = ProtectedSecrets(parts.store.of, settings.namespaces)
         handlers = {WRITE_PATH: rules.validate}
-    return ApiControllers(made, beside=(connections.run,), handlers=handlers)
+    return NebiusControllers(
+        reconcilers=made, beside=(connections.run,), handlers=handlers, clusters=clusters
+    )

@@ -65,7 +65,12 @@ class ClusterEndpoints(SlurmEndpoints):
 
 def service_url(cluster: SlurmCluster) -> str:
     """URL of a SlurmCluster's slurmrestd, by its Service's name in the cluster's DNS."""
-    meta, rest = cluster.metadata, cluster.spec.slurm_nodes.rest.rest
-    port = rest.port if rest is not None else None
+    meta = cluster.metadata
     name = names.service(meta.name, "rest")
-    return f"http://{name}.{meta.namespace}:{port or daemons.SLURMRESTD_PORT}"
+    return f"http://{name}.{meta.namespace}:{service_port(cluster)}"
+
+
+def service_port(cluster: SlurmCluster) -> int:
+    """Port of the Service of a SlurmCluster's slurmrestd."""
+    rest = cluster.spec.slurm_nodes.rest.rest
+    return (rest.port if rest is not None else None) or daemons.SLURMRESTD_PORT

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
+
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from penstock import __version__
 from penstock.catalog import metric
 from penstock.kube.client.collectors import counter, gauge, histogram
 
@@ -32,6 +35,7 @@ class Metrics:
         self.admissions = counter(metric.ADMISSION_REVIEWS, r)
         self.certificate_expiry = gauge(metric.CERTIFICATE_EXPIRY, r)
         self.loop_lag = gauge(metric.LOOP_LAG, r)
+        gauge(metric.BUILD_INFO, r).labels(__version__, platform.python_version()).set(1)
 
     def sent(self, verb: str, resource: str, code: int, seconds: float | None = None) -> None:
         """Count a request and, when given, the time it took; code 0 is no answer.

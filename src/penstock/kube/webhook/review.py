@@ -124,8 +124,10 @@ def answer(body: bytes, handler: Handler) -> bytes:
     Raises AdmissionError.
     """
     try:
+        # What stays undecoded here, such as the object, is decoded by who knows its type.
+        body.decode()
         review = msgspec.json.decode(body, type=_Review)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise AdmissionError(f"not an AdmissionReview: {error}") from error
     if review.api_version not in VERSIONS or review.kind != "AdmissionReview":
         known = " or ".join(VERSIONS)

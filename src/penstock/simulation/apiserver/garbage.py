@@ -8,7 +8,7 @@ Source: Kubernetes documentation, "Garbage Collection".
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from penstock.api.kubernetes.meta import Json
@@ -30,6 +30,10 @@ class GarbageCollector:
         self._owners: dict[Target, frozenset[str]] = {}
         self._owned: defaultdict[str, set[Target]] = defaultdict(set)
         store.listeners.append(self._changed)
+
+    def have_elsewhere(self, uids: Iterable[str]) -> None:
+        """Owners that exist, though the store has none of their kind."""
+        self._alive.update(uids)
 
     def orphaned(self, target: Target) -> bool:
         """Whether that object has owners and all are gone."""

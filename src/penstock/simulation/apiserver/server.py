@@ -8,7 +8,7 @@ Source: Kubernetes API concepts; API reference of each kind.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -74,6 +74,10 @@ class ApiServer:
     def objects(self, resource: str, namespace: str = "") -> list[Json]:
         """All objects of a resource, by name."""
         return [stored.obj for stored in self.store.all(resource, namespace)]
+
+    def have_elsewhere(self, uids: Iterable[str]) -> None:
+        """Owners that exist, though this server has none of their kind: what they own stays."""
+        self._garbage.have_elsewhere(uids)
 
     def ask(
         self,

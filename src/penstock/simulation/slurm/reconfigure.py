@@ -256,10 +256,15 @@ class Sidecars:
         self,
         find: Callable[[str, str, str], Json | None],
         reads: Callable[[Json, Files], None] = lambda _pod, _files: None,
+        etc: Callable[[Json], Files | None] = lambda _pod: None,
     ) -> None:
-        """`reads` is called with slurmctld's pod and what its slurmctld reads."""
+        """`reads` is called with slurmctld's pod and what its slurmctld reads.
+
+        `etc` gives what a pod has at /etc/slurm where no projected volume has it: in a jail.
+        """
         self._find = find
         self._reads = reads
+        self._etc = etc
         self._of: dict[str, Sidecar] = {}
         self._slurmdbds = Slurmdbds(find)
 
@@ -274,11 +279,15 @@ class Sidecars:
         data = data_of(self._find, namespace)
         uid = pod["metadata"]["uid"]
         one = self._of.get(uid)
+        etc = self._etc(pod)
         if one is None:
-            etc = mounted(pod, ETC, data)
             one = self._of[uid] = Sidecar(
-                etc, reads=lambda files: self._reads(pod, files), release=release(pod)
+                mounted(pod, ETC, data) if etc is None else etc,
+                reads=lambda files: self._reads(pod, files),
+                release=release(pod),
             )
         one.mount(pod, data)
+        if etc is not None:
+            one.etc = etc
         one.try_candidate()
         return "\n".join(one.lines)

@@ -269,10 +269,15 @@ def quoted(value: str) -> str:
 
     Raises ConfError when Slurm has no way to write it: a quote, a line break, nothing at all.
     """
-    if not value or '"' in value or "\n" in value or "\r" in value:
+    if not is_writable(value):
         raise ConfError(f"{value!r} cannot be a value in a Slurm configuration file")
     escaped = value.replace("\\", "\\\\").replace("#", "\\#")
     return f'"{escaped}"' if _BLANK.search(value) else escaped
+
+
+def is_writable(value: str) -> bool:
+    """Whether `quoted` has a form for a value."""
+    return bool(value) and not {'"', "\n", "\r"} & set(value)
 
 
 def joined(document: Document, required: Mapping[str, str]) -> list[str]:

@@ -6,15 +6,20 @@ Source: slurm.conf(5), PARTITION CONFIGURATION.
 from __future__ import annotations
 
 from penstock.slurm.conf.document import Document
-from penstock.slurm.partition.declaration import PARTITION, RemovedKey, partition_lines
+from penstock.slurm.partition.declaration import DEFAULT, PARTITION, RemovedKey, partition_lines
 from penstock.slurm.partition.keys import BY_KEY, resolved
 
 
 def removed_keys(old_text: str, new_text: str) -> dict[str, tuple[RemovedKey, ...]]:
-    """By partition what two texts of slurm.conf make of it; only those that both have."""
+    """By partition what two texts of slurm.conf make of it; only those that both have.
+
+    What a DEFAULT line has no more is no key of one partition.
+    """
     before, after = _own(old_text), _own(new_text)
     found = {
-        name: _of(name, before[name], after[name], new_text) for name in before if name in after
+        name: _of(name, before[name], after[name], new_text)
+        for name in before
+        if name in after and name.upper() != DEFAULT
     }
     return {name: many for name, many in found.items() if many}
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from penstock.slurm import hostlist
-from penstock.slurm.conf.document import Document, Line, Record, Setting
+from penstock.slurm.conf.document import Document, Line, Record, Setting, is_writable
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.partition.declaration import (
     NODE_SET,
@@ -53,9 +53,21 @@ def retained_lines(in_effect: str, wanted: str, freed: frozenset[str]) -> tuple[
     if not names:
         return ()
     before, after = Document.parse(in_effect), Document.parse(wanted)
-    lines = [one.render() for one in _needed(before, after, names, partition_lines(in_effect))]
     spelt = {one.key.lower(): one.key for r in before.records(PARTITION) for one in r.settings}
-    return (*lines, *(_line(partition_lines(in_effect)[name], spelt).render() for name in names))
+    kept = (_line(partition_lines(in_effect)[name], spelt) for name in names)
+    needed = _needed(before, after, names, partition_lines(in_effect))
+    return tuple(_written((*needed, *kept)))
+
+
+def _written(records: Iterable[Record]) -> Iterator[str]:
+    """Lines of records, without a value that was written by hand and cannot be again (a quote).
+
+    A partition stays for its jobs, even if a key of it cannot.
+    """
+    for one in records:
+        if is_writable(one.name):
+            kept = tuple(setting for setting in one.settings if is_writable(setting.value))
+            yield Record(one.key, one.name, kept).render()
 
 
 def records_of(text: str) -> str:

@@ -54,7 +54,9 @@ def call(
         new = canonical(_known(change.new))
         old = canonical(_known(change.old) if change.old is not None else {})
         old |= {one.key.lower(): one.live for one in drifted if one.key.lower() in BY_KEY}
+        nodes = configured(change.new.keys.get(_NODES, ""), members)
     except ValueError as error:
+        # HostListError is one. slurmctld judges the file, and its words reach the user.
         return ByFile(name, f"slurmrestd cannot be given {error}")
     unset: list[Body] = []
     given: list[Body] = []
@@ -74,7 +76,7 @@ def call(
         # slurmctld gives a new partition another least number of nodes than a line of its file.
         body = merged({"minimums": {"nodes": 0}}, body)
     if change.old is None or before != wanted:
-        body = merged(body, {"nodes": {"configured": configured(wanted, members)}})
+        body = merged(body, {"nodes": {"configured": nodes}})
     return Update(name, {"name": name, **body})
 
 

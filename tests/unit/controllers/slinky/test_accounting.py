@@ -13,12 +13,11 @@ from fault_plans.plan import Layout
 from fault_plans.world import CORE, GROUP, SPACE, World
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.preview.cluster_copy import ClusterCopy
-from penstock.preview.effects import effects
 from penstock.preview.report import render_report
-from penstock.preview.simulated_run import simulate_operator
+from penstock.preview.state import ClusterCopy
 from penstock.render.parts.digest import digest
 from penstock.simulation.event_loop import EPOCH, simulate
+from support.plans import effects_of
 
 POD = "records-accounting-0"
 JWT = b"jwt"
@@ -365,9 +364,7 @@ def test_a_plan_says_that_a_changed_password_restarts_nothing() -> None:
     live = simulate(run())
     secret = deepcopy(live.objects["/secrets"][SPACE, "database"])
     secret["data"] = {"password": base64.b64encode(b"two").decode()}
-    told = render_report(
-        effects(live, simulate_operator(live, [("/secrets", secret)], EPOCH + 600))
-    )
+    told = render_report(effects_of(live, [("/secrets", secret)], EPOCH + 600))
     assert "update Secret slurm/records-accounting: data.slurmdbd.conf" in told
     assert "records-accounting: slurmdbd.conf takes effect by a signal; slurmdbd runs on" in told
     assert "No pod restarts or ends at once." in told
