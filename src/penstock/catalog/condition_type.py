@@ -46,9 +46,9 @@ class ConditionType(StrEnum):
     )
     KEYS_IN_USE = (
         "KeysInUse",
-        "Controller",
+        "Controller, SlurmCluster",
         "True",
-        "Whether all daemons use the slurm.key of the Secret, after its first change.",
+        "Whether all daemons use the slurm.key or munge.key of the Secret, after its first change.",
     )
     PARTITIONS_DRAINING = (
         "PartitionsDraining",

@@ -247,6 +247,11 @@ class Event(StrEnum):
         "Normal",
         "The reservation of a Slurm node is deleted, by a reaction of a check.",
     )
+    POWER_STATE_CORRECTED = (
+        "PowerStateCorrected",
+        "Normal",
+        "spec.activeNodes follows the nodes that slurmctld powers up or down.",
+    )
     NOT_DELIVERED = (
         "NotDelivered",
         "Warning",
@@ -262,6 +267,7 @@ class ActionReason(StrEnum):
     POD_ENDED = "PodEnded"
     OLD_REVISION = "OldRevision"
     NODE_FORGOTTEN = "SlurmNodeForgotten"
+    NOT_REBOOTED = "NotRebooted"
 
 
 def deletion_of(kind: str) -> str:

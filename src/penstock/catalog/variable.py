@@ -90,6 +90,12 @@ VARIABLES: Final = (
         "Address of the API server; Kubernetes sets it in pods.",
     ),
     Variable(
+        "SLURM_CONF",
+        "power-manager",
+        "/etc/slurm/slurm.conf",
+        "slurm.conf of the slurmctld that calls it; slurmctld sets it.",
+    ),
+    Variable(
         "KUBERNETES_SERVICE_PORT",
         "operator, sconfigcontroller",
         "443",
@@ -346,7 +352,7 @@ VARIABLES: Final = (
     Variable(
         "MUNGE_FOLLOW_KEY",
         "image munge",
-        "",
-        "Seconds between two checks whether the key changed; munged restarts with it.",
+        "1",
+        "Seconds between two checks whether the key changed; munged restarts with it. 0: none.",
     ),
 )

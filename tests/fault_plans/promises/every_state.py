@@ -187,7 +187,7 @@ class Promises:
         at_once = sent_at.get() - asked < AT_ONCE_S
         if at_once and slurm.lifted_at.get(node, float("-inf")) >= asked:
             return
-        jobs = [job.id for job in slurm.jobs_on(node)]
+        jobs = [job.id for job in slurm.jobs_on(node) if "CONFIGURING" not in job.state]
         if jobs:
             self.broken.append(f"pod {name} was deleted while jobs {jobs} ran on it")
         record = slurm.ctld.nodes.get(node)
@@ -197,6 +197,9 @@ class Promises:
             return
         if record is None:
             self.broken.append(f"pod {name} was deleted though its slurmd runs unregistered")
+        elif record.flags & {"POWERING_DOWN", "POWERED_DOWN", "POWERING_UP"}:
+            # No job starts there before a boot.
+            return
         elif "DRAIN" not in record.flags:
             self.broken.append(f"pod {name} was deleted while its node took jobs")
         self._needed(obj)

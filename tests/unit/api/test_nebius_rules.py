@@ -845,7 +845,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         {"spec.slurmNodes.worker.enableGDRCopy": True},
         "spec.slurmNodes.worker.enableGDRCopy: not served yet",
     ),
-    ("nodesets-5.0-1", {}, "spec.ephemeralNodes: not served yet"),
     (
         NODES,
         {
@@ -875,7 +874,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (NODES, {"spec.sshd": "s"}, "spec.sshd: not used: spec.configMapRefSshd is"),
     (NODES, {"spec.nodeAttributes": {}}, "spec.nodeAttributes: not used: spec.nodeConfig is"),
     (NODES, {"spec.slurmd.cgroupVersion": "v1"}, "spec.slurmd.cgroupVersion: not used"),
-    ("nodesetpowerstates-5.0-0", {}, "spec.activeNodes: not served yet"),
     (CHECK, {"spec.podTemplateNameRef": "p"}, "spec.podTemplateNameRef: not served yet"),
     (CHECK, {"spec.reactions": {"setCondition": True}}, "spec.reactions: not used"),
     (

@@ -13,7 +13,6 @@ from penstock.api.nebius.active_check import ActiveCheck, ActiveCheckSpec, Check
 from penstock.api.nebius.common import NodeContainer
 from penstock.api.nebius.node_configurator import NodeConfigurator
 from penstock.api.nebius.nodeset import NodeSet, NodeSetSpec
-from penstock.api.nebius.power_state import NodeSetPowerState
 from penstock.api.nebius.slurmcluster import ConfigWriter, SlurmCluster, SlurmClusterSpec
 from penstock.api.nebius.worker import WorkerNode
 
@@ -154,11 +153,6 @@ WORKER: tuple[Row[WorkerNode], ...] = (
 )
 NODES: tuple[Row[NodeSetSpec], ...] = (
     Row(
-        "spec.ephemeralNodes",
-        lambda s: s.ephemeral_nodes,
-        f"{_NOT_YET}, all nodes have a pod",
-    ),
-    Row(
         "spec.docker",
         lambda s: s.docker is not None and s.docker.enabled,
         f"{_NOT_YET}, jobs run containers by pyxis",
@@ -236,11 +230,6 @@ def cluster_fields(obj: SlurmCluster) -> list[str]:
 def nodeset_fields(obj: NodeSet) -> list[str]:
     """Those of a NodeSet."""
     return _rows(NODES, obj.spec)
-
-
-def power_state_fields(_: NodeSetPowerState) -> list[str]:
-    """A NodeSetPowerState has no effect yet."""
-    return [f"spec.activeNodes: {_NOT_YET}, all nodes have a pod"]
 
 
 def _munge_of(spec: ActiveCheckSpec) -> CheckContainer | None:

@@ -213,7 +213,7 @@ KEY_RING: Final = Mark(
 KEYS: Final = Mark(
     "penstock.dev/keys",
     "annotation",
-    "worker pod",
+    "worker pod, any pod with munged",
     OPERATOR,
     "Which keys the pod is to show; a change makes the kubelet refresh them.",
 )

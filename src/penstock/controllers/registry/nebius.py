@@ -7,12 +7,14 @@ from functools import partial
 from penstock.controllers.nebius import controllers
 from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
 from penstock.controllers.nebius.nodeset import NodeSetReconciler
+from penstock.controllers.nebius.power_state import PowerStateReconciler
 from penstock.controllers.nebius.slurm_connection import SlurmConnectionReconciler
 from penstock.controllers.nebius.slurmcluster import SlurmClusterReconciler
 
 RECONCILERS: tuple[controllers.New, ...] = (
     SlurmClusterReconciler,
     NodeSetReconciler,
+    PowerStateReconciler,
     SlurmConnectionReconciler,
     ActiveCheckReconciler,
 )

@@ -10,6 +10,7 @@ from penstock.decide.action import DeletionGround, EventReason
 from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.drain.request import event_reason
 from penstock.decide.nodeset.pod_roles import PodRoles
+from penstock.decide.nodeset.power_saving import not_rebooted_in
 from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
@@ -103,9 +104,22 @@ def _of_kept(
             why = EventReason(ActionReason.POD_ENDED, message)
             yield DeleteWorker(worker, DeletionGround.FINISHED, why)
             continue
+        if _is_not_rebooted(view, observed, worker):
+            message = f"Pod {worker.name} is older than the power-up of its node"
+            why = EventReason(ActionReason.NOT_REBOOTED, message)
+            yield DeleteWorker(worker, DeletionGround.NOT_REBOOTED, why)
+            continue
         ground = None if on_delete else outdated(observed, worker)
         if ground is None:
             yield KeepWorker(worker)
         else:
             message = f"Pod {worker.name} never started, and the template changed"
             yield DeleteWorker(worker, ground, EventReason(ActionReason.OLD_REVISION, message))
+
+
+def _is_not_rebooted(view: WorkerSetView, observed: ObservedWorkers, worker: Worker) -> bool:
+    """Whether only another pod is the boot that slurmctld waits for."""
+    if not_rebooted_in(view.workers, worker, view.now) != 0:
+        return False
+    verdict = can_delete(worker.pod, observed.slurm, not_rebooted=True)
+    return verdict.ground is DeletionGround.NOT_REBOOTED
