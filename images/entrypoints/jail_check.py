@@ -1,8 +1,8 @@
 """Submits the Slurm jobs of an ActiveCheck, and reports their ids to the operator.
 
 Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_MAX_NUMBER_OF_JOBS,
-ACTIVE_CHECK_RESERVATION_PREFIX, and the variables of sbatch. The report is the termination message
-of the container, in lines:
+ACTIVE_CHECK_RESERVATION_PREFIX, ACTIVE_CHECK_FAILURE_PREFIX, and the variables of sbatch. The
+report is the termination message of the container, in lines:
 
     slurm-job-id=5,7-9            the jobs; a long list is compressed
     slurm-skipped-reason=WORDS    why there is none
@@ -103,15 +103,20 @@ def has_gpus(node: Mapping[str, str]) -> bool:
     return node.get("Gres", "").startswith("gpu") or ",gpu" in node.get("Gres", "")
 
 
-def is_own_drain(node: Mapping[str, str], check: str, reservations: str = "") -> bool:
+def is_own_drain(
+    node: Mapping[str, str], check: str, reservations: str = "", prefix: str = ""
+) -> bool:
     """Return whether this check has drained a node, which is idle now.
 
-    The reservation of an earlier run may be there still: the operator ends it after that run.
+    The reservation of an earlier run may be there still: the operator ends it after that run. So
+    may the one that the check's own reaction to the failure made, whose name begins with `prefix`.
     """
     words = rf"\S.* {re.escape(check)}: (job \d+|not confirmed) \[slurm_job\]( \[[^\]]*\])?\s*"
     states = {*node.get("State", "").split("+")}
-    own = f"ReservationName={RESERVATION.format(check=check, node=node['NodeName'])} "
-    allowed = _IDLE | _RESERVED if own in reservations else _IDLE
+    names = [RESERVATION.format(check=check, node=node["NodeName"])]
+    names += [f"{prefix}-{node['NodeName']}"] if prefix else []
+    is_reserved = any(f"ReservationName={name} " in reservations for name in names)
+    allowed = _IDLE | _RESERVED if is_reserved else _IDLE
     # In the name of a reservation the node follows the last dot.
     is_idle = {"IDLE", "DRAIN"} <= states <= allowed and "." not in node["NodeName"]
     return is_idle and bool(re.fullmatch(words, node.get("Reason", "")))
@@ -317,7 +322,8 @@ def main() -> int:
         # Each run takes others where their number is limited.
         fit.sort(key=lambda _: os.urandom(8))
         there = output_of(["scontrol", "show", "reservation", "-o"])
-        own = [node["NodeName"] for node in nodes if is_own_drain(node, name, there)]
+        failed = os.environ.get("ACTIVE_CHECK_FAILURE_PREFIX", "")
+        own = [node["NodeName"] for node in nodes if is_own_drain(node, name, there, failed)]
         again = {node: found for node in own if (found := reserve(name, node))}
         prefix = os.environ.get("ACTIVE_CHECK_RESERVATION_PREFIX", "")
         again |= reserved_for_check(nodes, partition, prefix, there)

@@ -96,6 +96,17 @@ COMMENT_CHECK = {
     },
     "successReactions": {"removeReservation": {"prefix": "suspicious"}},
 }
+BOTH_CHECK = {
+    **SLURM_CHECK,
+    "name": "broken-both",
+    "failureReactions": {
+        "drainSlurmNode": {"drainReasonPrefix": "[node_problem]"},
+        "addReservation": {"prefix": "both"},
+    },
+    "successReactions": {"removeReservation": {"prefix": "both"}},
+}
+SHARE_S = 180.0
+"""Within which a changed annotation is in slurm.conf of the workers, by way of the kubelet."""
 CHECK_S = 120.0
 """Within which a check has run: a pod that submits, and its jobs."""
 IN_PROLOG = [
@@ -413,6 +424,39 @@ def test_two_checks_of_one_node_do_not_undo_each_other(checked: SlurmClusterSite
     until(checked, "")
 
 
+def test_a_fault_of_all_workers_at_once_drains_one_until_more_may_be_drained(
+    checked: SlurmClusterSite,
+) -> None:
+    """S112: 10 % of two nodes are one, which is drained; the other follows its repair."""
+    words = f"{MISSING} [hc_program]"
+    write(checked, "7", DEVICES, *WORKERS)
+
+    def drained() -> list[str]:
+        return [node for node in WORKERS if reason(checked, node) == words]
+
+    eventually("one is drained", lambda: len(drained()) == 1, CHECKED_S)
+    for node in WORKERS:
+        runs(checked, node)
+    # Two workers that drain together are both drained for a moment.
+    eventually("one stays drained", lambda: len(drained()) == 1, CHECKED_S)
+    (first,) = drained()
+    (second,) = (node for node in WORKERS if node != first)
+    log = checked.kubectl("logs", second, "-c", "slurmd")
+    assert f"postponed: {words}: checks have drained 1 Slurm nodes, and at most 1 may be" in log
+    assert checked.session("srun hostname") == second
+    write(checked, "8", DEVICES, first)
+    eventually("the next one is drained", lambda: drained() == [second], CHECKED_S)
+    share = ("annotate", "slurmcluster", checked.name, "--overwrite")
+    checked.kubectl(*share, "check.penstock.dev/max-drained=100%")
+    write(checked, "7", DEVICES, first)
+    eventually("both are drained", lambda: len(drained()) == 2, SHARE_S)
+    checked.kubectl(*share, "check.penstock.dev/max-drained-")
+    write(checked, "8", DEVICES, *WORKERS)
+    for node in WORKERS:
+        until(checked, "", node)
+    checked.until_idle(2)
+
+
 def test_a_users_drain_outlasts_a_fault_and_its_repair(checked: SlurmClusterSite) -> None:
     """S116."""
     user = "bad cable"
@@ -526,6 +570,39 @@ def test_a_check_comments_and_reserves_its_worker_until_it_completes_there(
     checked.kubectl("create", "job", "cured", f"--from=cronjob/{name}")
     eventually("both marks are gone", lambda: seen("worker-0") == (False, False), CHECK_S)
     until_status(checked, name, run, "Complete")
+    checked.until_idle(2)
+    checked.kubectl("delete", "activecheck", name)
+
+
+def test_a_check_that_fails_on_all_workers_drains_one_and_tries_it_again(
+    checked: SlurmClusterSite,
+) -> None:
+    """S113: the node is drained and reserved, and the next run is on it and on the other one."""
+    name, run = "broken-both", "slurmJobsStatus.lastRunStatus"
+    broken = " ".join(f"/mnt/jail/srv/broken-{node}" for node in WORKERS)
+    checked.run("login-0", "sshd", f"mkdir -p /mnt/jail/srv && touch {broken}")
+    declare(checked, BOTH_CHECK)
+    until_status(checked, name, run, "Failed")
+
+    def drained() -> list[str]:
+        mark = f"[node_problem] {name}: job "
+        return [node for node in WORKERS if reason(checked, node).startswith(mark)]
+
+    def reserved() -> list[str]:
+        found = checked.scontrol("show", "reservation", "-o")
+        return [node for node in WORKERS if f"ReservationName=both-{node} " in found]
+
+    eventually("one is drained", lambda: len(drained()) == 1, CHECKED_S)
+    assert reserved() == drained()
+    ready = "conditions[?(@.type=='Ready')].reason"
+    until_status(checked, name, ready, "DrainsPostponed")
+    (left,) = (node for node in WORKERS if node not in drained())
+    assert checked.session("srun hostname") == left
+    checked.run("login-0", "sshd", f"rm {broken}")
+    checked.kubectl("create", "job", "all-cured", f"--from=cronjob/{name}")
+    until_status(checked, name, run, "Complete")
+    eventually("no node is reserved", lambda: not reserved(), CHECKED_S)
+    until_status(checked, name, ready, "Settled")
     checked.until_idle(2)
     checked.kubectl("delete", "activecheck", name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fault_plans.actions import (
     absent,
+    checks,
     configuration,
     deposed,
     forgotten,
@@ -49,6 +50,7 @@ HAPPENINGS = {
     **OF_NEBIUS,
     **PARTITIONS.happenings,
     **reboots.FAMILY.happenings,
+    **checks.FAMILY.happenings,
     **records.USERS,
     **records.FAULTS,
     **TOGETHER,
@@ -62,6 +64,7 @@ USERS = frozenset(
         *records.USERS,
         *PARTITIONS.users,
         *reboots.FAMILY.users,
+        *checks.FAMILY.users,
         *TOGETHER,
     )
 ).union(*(family.users for family in FAMILIES))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from collections.abc import Callable
 
 from fault_plans import nebius_specs as specs
 from fault_plans import worker_sets
@@ -45,6 +47,10 @@ class NebiusWorld(World):
         self.objects = ObjectPromises(self.server, self.promises.broken)
         self.reboots = Reboots(self.server, self.slurms, self.promises.broken, between)
         self.left_cluster: LeftPromises | None = None
+        self.at_end: list[Callable[[], None]] = []
+        """What users do once nothing goes wrong any more."""
+        self.background: list[asyncio.Task[None]] = []
+        self.checks_run = 0
         self.neighbours = neighbours(self.api_server, layout, self.promises.broken, self.dice)
         """Further clusters of the same namespace."""
 
@@ -166,6 +172,8 @@ class NebiusWorld(World):
         """End all that goes wrong."""
         super().heal()
         self.jobs.failing.clear()
+        for one in self.at_end:
+            one()
         self.writer.paused.clear()
         for space in self.spaces:
             self.writer.schedule(space)

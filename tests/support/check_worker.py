@@ -17,6 +17,7 @@ cd "$SLURM_NODE" || exit 1
 echo "$*" >>calls
 [ ! -e refuse ] || { echo 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1; }
 if [ "$1" = show ]; then
+    [ "$#" != 2 ] || [ ! -e others ] || cat others
     printf 'NodeName=worker-0 Arch=x86_64\\n   RealMemory=%s AllocMem=0\\n' "$(cat memory)"
     printf '   State=%s ThreadsPerCore=1\\n' "$(cat state)"
     [ ! -s comment ] || printf '   Comment=%s\\n' "$(cat comment)"
@@ -25,7 +26,10 @@ if [ "$1" = show ]; then
 fi
 for word in "$@"; do
     case $word in
-    State=DRAIN) echo IDLE+DRAIN >state ;;
+    State=DRAIN)
+        echo IDLE+DRAIN >state
+        [ ! -e meanwhile ] || cat meanwhile >>others
+        ;;
     State=UNDRAIN) echo IDLE >state; : >reason ;;
     Reason=*) printf %s "${word#*=}" >reason ;;
     Comment=*) printf %s "${word#*=}" >comment ;;
@@ -62,6 +66,17 @@ class Worker:
         """Have the node drained with a reason."""
         (self.node / "state").write_text("IDLE+DRAIN\n")
         (self.node / "reason").write_text(reason)
+
+    def others(self, *drained: str, meanwhile: str = "", idle: int = 0) -> None:
+        """Have other nodes: drained ones with these reasons, and idle ones.
+
+        Another one is drained when this node is.
+        """
+        found = [_record(f"a-{at}", reason) for at, reason in enumerate(drained)]
+        found += [_record(f"idle-{at}") for at in range(idle)]
+        (self.node / "others").write_text("".join(found))
+        if meanwhile:
+            (self.node / "meanwhile").write_text(_record("meanwhile", meanwhile))
 
     @property
     def state(self) -> str:
@@ -101,7 +116,7 @@ class Worker:
         code = (
             "import os, sys; from pathlib import Path; import check_runner as r; "
             "p = r.Places(Path(sys.argv[1]), ('bash', '-c'), Path(sys.argv[1], 'log'),"
-            " float(sys.argv[2]));"
+            " float(sys.argv[2]), 0.0);"
             "sys.exit(r.main((), os.environ, p))"
         )
         base = "/opt/soperator-outputs/local"
@@ -126,6 +141,13 @@ class Worker:
             text=True,
             check=False,
         )
+
+
+def _record(name: str, reason: str = "") -> str:
+    """A node as `scontrol show node` prints it; the reason has its user and time."""
+    state = "IDLE+DRAIN" if reason else "IDLE"
+    text = f"NodeName={name} Arch=x86_64\n   State={state} ThreadsPerCore=1\n"
+    return f"{text}   Reason={reason}\n\n" if reason else f"{text}\n"
 
 
 def new_worker(folder: Path) -> Worker:

@@ -12,10 +12,13 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from check_comment import check_comment, with_check_comment
 from check_drain import Comment, Drain, NodeChange, NodeState, Undrain, is_reason_of_check
+from check_share import OutNode, is_check_drain, share_in
 
 MODELS = ("H100", "H200", "B200", "B300", "GB300")
 """Of NVIDIA, with a platform tag of their own."""
@@ -24,7 +27,12 @@ CHANGE_SECONDS = 1.5
 """Longest wait for scontrol, once all checks of a run have ended."""
 TRUSTED_SECONDS = 3600.0
 """For so long "no check drained this node" is believed without asking slurmctld again."""
+CONFIGURATION = ("slurm.conf", "slurm_base.conf.noedit")
+CONFIGURATION_FOLDERS = ("etc/slurm", "mnt/jail/etc/slurm", "run/slurm/conf")
+"""Where the files of slurm.conf are that the operator writes."""
 METADATA = "run/soperator/node_metadata.env"
+_WRITTEN = re.compile(r" \[[^\s\]]+@([^\s\]]+)\]$")
+"""By whom and when a reason was set."""
 _MEMORY = {"": 1 << 20, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -80,14 +88,37 @@ def parse_node(text: str) -> dict[str, str]:
             for word in part.split():
                 name, _, value = word.partition("=")
                 found.setdefault(name, value)
-    reason = re.sub(r" \[[^\s\]]+@[^\s\]]+\]$", "", found.get("Reason", ""))
+    reason = _WRITTEN.sub("", found.get("Reason", ""))
     return {**found, "Reason": reason}
 
 
 def node_state(fields: Mapping[str, str]) -> NodeState:
-    """The state of a node by its fields."""
+    """The state of a node by its fields; of the comment the part of checks."""
     flags = fields.get("State", "").rstrip("*~#!%$@^-").split("+")
-    return NodeState("DRAIN" in flags, fields.get("Reason", ""), fields.get("Comment", ""))
+    comment = check_comment(fields.get("Comment", ""))
+    return NodeState("DRAIN" in flags, fields.get("Reason", ""), comment)
+
+
+def out_nodes(text: str) -> tuple[int, dict[str, OutNode]]:
+    """How many nodes `scontrol show node` lists, and those that checks have drained."""
+    count, found = 0, dict[str, OutNode]()
+    for record in re.split(r"^(?=NodeName=)", text, flags=re.MULTILINE):
+        name = re.match(r"NodeName=(\S+)", record)
+        if name is None:
+            continue
+        count += 1
+        state = re.search(r"^\s+State=(\S+)", record, re.MULTILINE)
+        given = re.search(r"^\s+Reason=(.*)$", record, re.MULTILINE)
+        if state is None or given is None or "DRAIN" not in state[1].split("+"):
+            continue
+        reason, since = given[1], 0.0
+        if (written := _WRITTEN.search(reason)) is not None:
+            reason = reason[: written.start()]
+            with contextlib.suppress(ValueError):
+                since = datetime.fromisoformat(written[1]).timestamp()
+        if is_check_drain(reason):
+            found[name[1]] = OutNode(name[1], reason, since)
+    return count, found
 
 
 def memory_bytes(words: str) -> str:
@@ -150,6 +181,24 @@ class WorkerNode:
     def _ask(self, *words: str) -> str:
         return output_of(*words, seconds=self.left())
 
+    def out_by_checks(self) -> tuple[int, dict[str, OutNode]]:
+        """How many nodes the cluster has, and those that checks have drained. Raises CommandError.
+
+        slurmctld is asked for all nodes, so only a worker does so that is about to be drained.
+        """
+        return out_nodes(self._ask("scontrol", "show", "node"))
+
+    @property
+    def share(self) -> str:
+        """The share of nodes that checks may drain; empty for the default one."""
+        for folder in CONFIGURATION_FOLDERS:
+            for name in CONFIGURATION:
+                with contextlib.suppress(OSError, UnicodeDecodeError):
+                    text = (self.root / folder / name).read_text(encoding="utf-8")
+                    if found := share_in(text):
+                        return found
+        return ""
+
     def forget(self) -> None:
         """Ask slurmctld again for the next fact."""
         self.__dict__.pop("fields", None)
@@ -203,7 +252,9 @@ class WorkerNode:
         elif isinstance(change, Undrain):
             self._ask(*update, "State=UNDRAIN")
         else:
-            self._ask(*update, f"Comment={change.text}")
+            # The rest of the comment is the operator's.
+            text = with_check_comment(self.fields.get("Comment", ""), change.text)
+            self._ask(*update, f"Comment={text}")
         removes = isinstance(change, Undrain) or change == Comment("")
         self._write("mark", "" if removes else "check")
         self.forget()

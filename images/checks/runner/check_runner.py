@@ -32,6 +32,7 @@ from check_config import ANY, Check, ConfigError, read
 from check_drain import (
     HEALTH,
     CheckResult,
+    Drain,
     NodeChange,
     OnFail,
     OnOk,
@@ -40,9 +41,11 @@ from check_drain import (
     next_changes,
 )
 from check_node import CHANGE_SECONDS, CommandError, WorkerNode, gpu_count
+from check_share import VISIBLE_SECONDS, keeps_drain, limit, postponed_words
 
 BUDGET_SECONDS = 6.5
-"""For all checks of one run. With a change of the node at its end it takes less than 10 s."""
+"""For all checks of one run. With a change of the node at its end it takes less than 10 s; a drain
+takes a second more, or four where slurmctld is slow."""
 SKIP = "skip_checks"
 """The comment of a job that has no checks."""
 SKIPPED = "skipped:"
@@ -63,6 +66,7 @@ class Places:
     shell: tuple[str, ...] = ("bash", "-l", "-c")
     container_log: Path = Path("/proc/1/fd/2")
     seconds: float = BUDGET_SECONDS
+    visible_seconds: float = VISIBLE_SECONDS
 
     @property
     def jail(self) -> Path | None:
@@ -170,10 +174,14 @@ class Run:
             self._places.state.mkdir(mode=0o755, parents=True, exist_ok=True)
         results = self._results(checks)
         failed = [one for one in results if one.outcome is Outcome.FAILED]
+        is_postponed = False
         try:
-            self._change(results)
+            is_postponed = self._change(results)
         except CommandError as error:
             self._report.log(f"the state of the node is unchanged: {error}")
+        if is_postponed:
+            # slurmctld drains a node whose prolog fails, however many are drained already.
+            return 0
         if failed and self.context == "prolog":
             print(f"print node {self._node.name} failed {failed[0].base}: {failed[0].details}")
             return 1
@@ -293,17 +301,47 @@ class Run:
         with file:
             yield file.fileno()
 
-    def _change(self, results: Sequence[CheckResult]) -> None:
-        """Drain, undrain or comment. Raises CommandError."""
+    def _change(self, results: Sequence[CheckResult]) -> bool:
+        """Drain, undrain or comment; whether a drain was postponed. Raises CommandError."""
         if not self._may_change(results):
-            return
+            return False
+        is_postponed = False
         with self._locked():
             # Another run, or a user, may have been faster.
             self._node.forget()
             self._node.left = lambda: CHANGE_SECONDS
-            for change in next_changes(self._node.slurm_state, results, self.context):
+            state = self._node.slurm_state
+            for change in next_changes(state, results, self.context):
+                if isinstance(change, Drain) and not state.is_drained:
+                    is_postponed = not self._drain(change)
+                    continue
                 self._node.apply(change)
                 self._report.log(_words(change))
+        return is_postponed
+
+    def _drain(self, change: Drain) -> bool:
+        """Drain the node if checks may drain another one; whether it is drained.
+
+        Raises CommandError. Where slurmctld does not answer after the drain, the node stays
+        drained.
+        """
+        count, out = self._node.out_by_checks()
+        most = limit(self._node.share, count)
+        if len(out) >= most:
+            self._report.log(f"postponed: {change.reason}: {postponed_words(most, len(out))}")
+            return False
+        self._node.apply(change)
+        # All workers may do so at once. In the next second each sees who was first.
+        time.sleep(self._places.visible_seconds)
+        count, out = self._node.out_by_checks()
+        most, own = limit(self._node.share, count), out.get(self._node.name)
+        if own is None or own.reason != change.reason or keeps_drain(most, own, out.values()):
+            self._report.log(_words(change))
+            return True
+        self._node.apply(Undrain(change.reason))
+        words = postponed_words(most, len(out) - 1)
+        self._report.log(f"postponed: {change.reason}: {words}")
+        return False
 
     def _may_change(self, results: Sequence[CheckResult]) -> bool:
         """Whether results could change the node, so that its state is worth a question."""

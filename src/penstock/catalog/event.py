@@ -252,6 +252,12 @@ class Event(StrEnum):
         "Warning",
         "A Slurm node is drained, as a job of a check failed on it.",
     )
+    CHECK_POSTPONED = (
+        "CheckPostponed",
+        "Warning",
+        "A Slurm node is not drained although a job of a check failed on it: checks have drained "
+        "as many as they may.",
+    )
     CHECK_UNDRAINED = (
         "CheckUndrained",
         "Normal",

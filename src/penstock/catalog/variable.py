@@ -283,6 +283,13 @@ VARIABLES: Final = (
         "removeReservation.prefix.",
     ),
     Variable(
+        "ACTIVE_CHECK_FAILURE_PREFIX",
+        "program of slurmJob checks",
+        "",
+        "Begin of reservations of nodes that the check drained too; spec.failureReactions."
+        "addReservation.prefix.",
+    ),
+    Variable(
         "JAIL_MODE",
         "images of a SlurmCluster",
         "Shared",

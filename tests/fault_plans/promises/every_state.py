@@ -32,6 +32,7 @@ from penstock.simulation.kubelet.workload_controllers import KINDS, KRUISE
 from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import rejection
 from penstock.simulation.slurm.rest_replies import RestRequest
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.slurm.rest.http import Answer
 
 EXPENDABLE = frozenset({"apps/controllerrevisions", "batch/jobs", KRUISE})
@@ -63,6 +64,8 @@ class Promises:
         self._names = names
         self.broken: list[str] = []
         self._unfit = Unfit(server)
+        self.check_shares: dict[str, int] = {}
+        """By namespace how many nodes checks may drain, where there are any."""
         self.budget = Budget(server, slurms, self.broken)
         self._reserved = ReservedPromises(server, slurms, self._unfit, self.broken, STALE_S)
         self._server = server
@@ -311,7 +314,11 @@ class Promises:
         reason = before.reason if before else ""
         in_use = name in slurm.slurmds and bool(slurm.jobs_on(name))
         usable = self.budget.usable(space, name)
+        by_checks = unavailable(ctld)
         found = answer(asked)
+        most = max(self.check_shares.get(space, len(ctld.nodes)), len(by_checks))
+        if len(now := unavailable(ctld)) > most:
+            self.broken.append(f"checks have drained {sorted(now)}, and {most} may be")
         if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
             shown = shown_at.get() - AT_ONCE_S
             self.budget.took(space, name, shown)
@@ -359,6 +366,14 @@ class Promises:
             created = self._clusters_at.get(found["metadata"]["uid"], float("-inf"))
             return created >= files.shown_at.get()
         return False
+
+
+def unavailable(ctld: SimulatedSlurmctld) -> set[str]:
+    """Nodes that checks have drained, or have in a reservation of theirs."""
+    every = ctld.nodes.items()
+    drained = {name for name, one in every if "DRAIN" in one.flags and check_of(one.reason)}
+    reserved = {one for one in ctld.reservations if one.startswith("activecheck.")}
+    return drained | {one.rpartition(".")[2] for one in reserved}
 
 
 def _has_passed(slurm: SimulatedSlurm, node: str, reason: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.api.cluster.marks import MAX_DRAINED
 from penstock.api.nebius.cluster_validation import cluster_admission_problems
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
@@ -77,3 +78,15 @@ def test_a_line_break_in_the_words_of_a_node_is_rejected(field: str):
 
 def test_a_large_text_costs_few_problems():
     assert len(problems({"spec.customSlurmConfig": "x\n" * 100_000})) <= 20
+
+
+@pytest.mark.parametrize("share", ["0", "0%", "101%", "ten", "10 %", ""])
+def test_a_share_of_checks_that_is_none_is_rejected(share: str):
+    ((path, words),) = problems({"metadata.annotations": {MAX_DRAINED: share}})
+    assert path == f"metadata.annotations[{MAX_DRAINED}]"
+    assert "write a number from 1, or a whole percentage such as 10%" in words
+
+
+@pytest.mark.parametrize("share", ["1", "250", "10%", "100%"])
+def test_a_share_of_checks_is_a_number_or_a_percentage(share: str):
+    assert problems({"metadata.annotations": {MAX_DRAINED: share}}) == []

@@ -229,3 +229,26 @@ def test_the_images_configuration_is_the_catalogue() -> None:
     found = [json.loads(path.read_text()) for path in sorted((CHECKS / "entries").glob("*.json"))]
     shipped = [one for one in found if one["name"] != "nvme_raid_health"]
     assert json.loads((CHECKS / "checks.json").read_text()) == shipped
+
+
+OPERATORS = '{"pod":"worker-0","node":"machine-0"}'
+COMMENTS = {"name": "fan", "command": "echo slow >&3; false", "on_fail": "comment"}
+
+
+def test_a_comment_stands_beside_the_operators_own(worker: Worker) -> None:
+    (worker.node / "comment").write_text(OPERATORS)
+    worker.configure(entries(COMMENTS))
+    worker.run("hc_program")
+    found = json.loads((worker.node / "comment").read_text())
+    assert found == {**json.loads(OPERATORS), "check": REASON}
+    worker.configure(entries({"name": "fan", "command": "true", "on_ok": "uncomment"}))
+    worker.run("hc_program")
+    assert (worker.node / "comment").read_text() == OPERATORS
+
+
+def test_the_operators_comment_costs_no_further_question(worker: Worker) -> None:
+    (worker.node / "comment").write_text(OPERATORS)
+    worker.configure(entries(PASS))
+    for _ in range(3):
+        worker.run("hc_program")
+    assert worker.calls == ["show node worker-0"]

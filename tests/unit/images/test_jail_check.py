@@ -173,6 +173,22 @@ def test_the_reservation_of_an_earlier_run_is_used_again_and_others_are_not(pod:
     assert len(pod.calls("state=resume")) == 1
 
 
+def test_a_drained_node_that_the_reaction_reserved_as_well_is_tried_again(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a check with both reactions would never take its drain back."""
+    monkeypatch.setenv("ACTIVE_CHECK_FAILURE_PREFIX", "suspicious")
+    state = "IDLE+DRAIN+MAINTENANCE+RESERVED+DYNAMIC_NORM"
+    (pod.folder / "reservations").write_text("ReservationName=suspicious-worker-1 StartTime=x\n")
+    nodes = [line(f"worker-{number}", state, reason=MARK) for number in (1, 10)]
+    assert pod.run(*nodes) == 0
+    (submitted,) = pod.calls("sbatch --parsable")
+    name = f"activecheck.{CHECK}.worker-1"
+    assert f"--nodelist=worker-1 --reservation={name}" in submitted
+    (made,) = pod.calls("create reservation")
+    assert f"reservationname={name} " in made
+
+
 def test_a_reservation_of_a_node_with_a_longer_name_is_not_that_of_the_node(pod: Pod) -> None:
     """Without its own reservation the resumed node would run the next job of any user."""
     (pod.folder / "reservations").write_text(

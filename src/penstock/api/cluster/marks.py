@@ -39,6 +39,7 @@ KEYS: Final = penstock.KEYS.key
 ADOPTED_TEMPLATE: Final = penstock.ADOPTED_TEMPLATE.key
 ADOPTED_PODS: Final = penstock.ADOPTED_PODS.key
 ADOPTED_REVISION: Final = penstock.ADOPTED_REVISION.key
+MAX_DRAINED: Final = penstock.MAX_DRAINED.key
 REPLACE: Final = "Replace"
 DRIFT: Final = penstock.DRIFT.key
 DRIFTS: Final = ("Report", "Revert", "Adopt")

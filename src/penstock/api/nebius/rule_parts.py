@@ -16,6 +16,7 @@ from penstock.base.text import list_some
 
 ABSENT = "must be given"
 _PERCENT = re.compile("[1-9][0-9]{0,9}%")
+_SHARE = re.compile(r"([1-9][0-9]?|100)%|[1-9][0-9]{0,8}")
 
 
 def known_names(names: Collection[str]) -> str:
@@ -79,3 +80,8 @@ def percentage(value: int | str) -> Fraction | None:
 def is_budget(value: int | str) -> bool:
     """Whether a value is a number of workers that is at least 1, or a percentage."""
     return percentage(value) is not None if isinstance(value, str) else value >= 1
+
+
+def is_share(value: str) -> bool:
+    """Whether a text is a number of nodes from 1, or a whole percentage up to 100%."""
+    return _SHARE.fullmatch(value) is not None

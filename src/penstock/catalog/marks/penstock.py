@@ -48,6 +48,14 @@ ADOPTED_PODS: Final = Mark(
     USER,
     "`Replace` has pods that another operator created replaced now.",
 )
+MAX_DRAINED: Final = Mark(
+    "check.penstock.dev/max-drained",
+    "annotation",
+    "SlurmCluster",
+    USER,
+    "How many Slurm nodes checks may have drained at a time: a number from 1, or a percentage "
+    "(`10%` by default, at least one).",
+)
 OWN_DRAIN: Final = Mark(
     "nodeset.penstock.dev/drain",
     "annotation",
@@ -279,6 +287,13 @@ REBOOT_DONE: Final = Mark(
     OPERATOR,
     "The request that was answered by a reboot, and the boot ID since: it is not answered again.",
 )
+CHECK_POSTPONED: Final = Mark(
+    "check.penstock.dev/postponed",
+    "annotation",
+    "Job of a check",
+    OPERATOR,
+    "Slurm nodes on which a job failed, and which are drained once fewer are drained by checks.",
+)
 MARKS: Final = (
     ROLLBACK,
     ROLLED_BACK,
@@ -286,6 +301,7 @@ MARKS: Final = (
     RESTART,
     DRIFT,
     ADOPTED_PODS,
+    MAX_DRAINED,
     OWN_DRAIN,
     OWN_DEADLINE,
     OWN_PROTECT,
@@ -319,4 +335,5 @@ MARKS: Final = (
     OUT_OF_SERVICE,
     REBOOT_STARTED,
     REBOOT_DONE,
+    CHECK_POSTPONED,
 )

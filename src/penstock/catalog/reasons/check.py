@@ -37,6 +37,14 @@ class CheckReason(ConditionReason):
         "Repair the nodes that the message names; a run that completes on them undrains them.",
         PERSON,
     )
+    POSTPONED = (
+        "DrainsPostponed",
+        "The check failed on Slurm nodes that stay in service: checks have drained as many as they "
+        "may.",
+        "Find out whether the check or the nodes are at fault; repair drained nodes, or raise the "
+        "share.",
+        PERSON,
+    )
     ERROR = (
         "CheckError",
         "A job of the last run did not run as it should, so it is no result of its nodes.",

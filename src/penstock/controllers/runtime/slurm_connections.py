@@ -70,6 +70,8 @@ class SlurmConnection:
     tasks: tuple[asyncio.Task[None], ...] = ()
     registering: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Locked while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
+    comments: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Locked between reading comments of nodes and writing them: each has parts of two writers."""
     swept: Slurmrestd | None = None
     """The client with which stand-ins of a killed process were searched."""
 

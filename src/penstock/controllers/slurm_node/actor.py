@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -28,9 +29,11 @@ from penstock.decide.action import (
 )
 from penstock.decide.drain.recheck import is_still_valid
 from penstock.decide.drain.request import reason_to_send
+from penstock.decide.observed.node_comment import with_check_of
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_set import WorkerSet
+from penstock.slurm.known import Known
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import BusyError, SlurmError
 from penstock.slurm.rest.errors import NotFoundError as NoSuchNodeError
@@ -75,7 +78,8 @@ class SlurmActor:
                 self._change(workers.marks, client, one, now, batch) for one in changes
             )
         done += await gather(self._place(client, workers, one, batch) for one in places)
-        done += await gather(self._comment(workers, client, one, batch) for one in comments)
+        if comments:
+            done += await self._write_comments(workers, connection, client, comments, batch)
         done += await gather(give_features(client, one, batch) for one in features)
         # The next plan must read the state of Slurm after these changes.
         await connection.mirror.poll()
@@ -111,6 +115,26 @@ class SlurmActor:
             return False
         batch.normal(action.why.reason, action.why.message, type(action).__name__)
         return True
+
+    async def _write_comments(
+        self,
+        workers: WorkerSet,
+        connection: SlurmConnection,
+        client: Slurmrestd,
+        actions: Sequence[SetNodeComment],
+        batch: EventBatch,
+    ) -> list[bool]:
+        """Write comments with the words that checks have there now, which the plan may lack."""
+        async with connection.comments:
+            nodes = (await connection.mirror.poll()).nodes
+            if not isinstance(nodes, Known):
+                return [False]
+            current = [
+                replace(one, comment=with_check_of(one.comment, nodes.value[one.node].comment))
+                for one in actions
+                if one.node in nodes.value
+            ]
+            return await gather(self._comment(workers, client, one, batch) for one in current)
 
     async def _comment(
         self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, batch: EventBatch

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, cast
 
+from penstock.decide.observed.check_comment import (
+    CHECK,
+    check_comment,
+    values,
+    with_check_comment,
+)
 from penstock.model.worker_marks import TRUE, CommentKeys
 from penstock.model.worker_set import WorkerSet
 
@@ -30,10 +35,6 @@ LIVE = "conf"
 
 TOPOLOGY = "topology"
 """Our own key: the topology of its Kubernetes node, while Slurm has it."""
-
-
-CHECK = "check"
-"""Our own key: the comment that a check gave the node, which outlives pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +79,6 @@ class NodeComment:
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
-def values(comment: str) -> dict[str, Any] | None:
-    """The JSON object that a comment is; None for any other comment."""
-    if not comment.startswith("{"):
-        return None
-    try:
-        found = json.loads(comment)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
-
-
 def read(keys: CommentKeys, comment: str) -> NodeComment | None:
     """The comment, if it is one of ours."""
     found = values(comment)
@@ -109,22 +99,10 @@ def read(keys: CommentKeys, comment: str) -> NodeComment | None:
     )
 
 
-def check_comment(comment: str) -> str:
-    """The comment of a check, or of a user in plain words; empty without one."""
-    found = values(comment)
-    if found is None:
-        return comment
-    text = found.get(CHECK)
-    return text if isinstance(text, str) else ""
-
-
-def with_check_comment(comment: str, text: str) -> str:
-    """A node's comment with that of a check, which an empty text removes."""
-    found = values(comment) or {}
-    left = {key: value for key, value in found.items() if key != CHECK}
-    if text:
-        left[CHECK] = text
-    return json.dumps(left, separators=(",", ":"), ensure_ascii=False) if left else ""
+def with_check_of(comment: str, current: str) -> str:
+    """A comment of ours with the comment of a check that the node has now, or without one."""
+    is_json = values(current) is not None
+    return with_check_comment(comment, check_comment(current) if is_json else "")
 
 
 def is_owned_by(record: NodeComment, workers: WorkerSet) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from penstock.catalog.event import Event
 from penstock.decide.action import DeleteNodeRecord, DrainNode, EventReason, SetNodeComment
 from penstock.decide.observed import drain_reason, node_comment
+from penstock.decide.observed.check_comment import check_comment, values
 from penstock.decide.observed.node_comment import NodeComment, is_owned_by
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
@@ -90,8 +91,8 @@ def comment_action(
 
 
 def _check_comment(node: Node) -> str | None:
-    is_json = node_comment.values(node.comment) is not None
-    return (node_comment.check_comment(node.comment) or None) if is_json else None
+    is_json = values(node.comment) is not None
+    return (check_comment(node.comment) or None) if is_json else None
 
 
 def _remembered(marks: WorkerMarks, node: Node, old: NodeComment | None) -> str | None:

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from penstock.decide.observed import node_comment
+from penstock.decide.observed.check_comment import values
 from penstock.simulation import faults
 from penstock.simulation.faults import Fault
 from penstock.simulation.kubelet.pod_manifests import SILENT, NodeConf
@@ -182,7 +183,7 @@ class SimulatedSlurm:
         one that was remembered before, if any, is what is left.
         """
         if self.up and name in self.ctld.nodes:
-            record = node_comment.values(self.ctld.nodes[name].comment)
+            record = values(self.ctld.nodes[name].comment)
             kept = record is not None and record.get(node_comment.DRAIN) == self.drains.get(name)
             had_time = _loop_time() - self.drained_at.get(name, 0.0) > self.remembered_after
             if not kept and not had_time and name in self.drains:

@@ -66,7 +66,7 @@ class ReservationMirror(PolledMirror):
             return
         found: Fact[Reservations]
         try:
-            table = {one.name: _read(one) for one in await client.reservations()}
+            table = {one.name: read_reservation(one) for one in await client.reservations()}
             found = Known(MappingProxyType(table), asked_at)
         except (SlurmError, hostlist.HostListError) as error:
             found = Unknown(str(error))
@@ -87,7 +87,8 @@ class ReservationMirror(PolledMirror):
         return PACE_S
 
 
-def _read(one: wire.Reservation) -> Reservation:
+def read_reservation(one: wire.Reservation) -> Reservation:
+    """The model of a record. Raises HostListError."""
     return Reservation(
         one.name,
         one.start_time.value() or 0,

@@ -10,7 +10,10 @@ import pytest
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.nebius.checks.results import FOR_SLURM_S, MOST_ASKED
 from penstock.controllers.nebius.clusters import NebiusClusters
+from penstock.controllers.slurm_node.actor import SlurmActor
+from penstock.decide.action import SetNodeComment
 from penstock.decide.check.results import decode
+from penstock.decide.observed.check_comment import with_check_comment
 from penstock.simulation.apiserver import Change
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
@@ -719,5 +722,36 @@ def test_the_deletion_of_a_check_does_not_wait_for_ever_for_slurm():
         await lab.settled(60)
         assert check(lab)
         await lab.until(lambda: not check(lab), 3 * FOR_SLURM_S)
+
+    played(play)
+
+
+def test_a_comment_of_a_check_outlasts_one_that_was_planned_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The operator's own comment is decided, and a check comments the node before it is written."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        ctld = lab.world.slurm.ctld
+        node = min(ctld.nodes)
+        await lab.until(lambda: ctld.nodes[node].comment)
+        mark = f"[node_problem] {GPU}: job 1 [slurm_job]"
+        usual = SlurmActor.update_nodes
+        planned: list[str] = []
+
+        async def update_nodes(self: SlurmActor, *given: Any) -> list[bool]:
+            for one in given[3]:
+                if isinstance(one, SetNodeComment) and one.node == node and not planned:
+                    planned.append(one.comment)
+                    text = with_check_comment(ctld.nodes[node].comment, mark)
+                    ctld.update_node(node, [], {"comment": text}, user="root")
+            return await usual(self, *given)
+
+        monkeypatch.setattr(SlurmActor, "update_nodes", update_nodes)
+        lab.world.slurm.drained_by_hand(node, "bad cable")
+        await lab.until(lambda: planned)
+        await lab.until(lambda: json.loads(ctld.nodes[node].comment).get("drain") == "bad cable")
+        assert json.loads(ctld.nodes[node].comment)["check"] == mark
 
     played(play)

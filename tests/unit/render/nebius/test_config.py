@@ -15,12 +15,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.api.cluster.marks import MAX_DRAINED
 from penstock.api.nebius import names
 from penstock.render.config import partition as partitions
 from penstock.render.config.content import content_hash, manifest, rejections_in
 from penstock.render.nebius.config import config_maps, partition_lines, worker_names
 from penstock.render.nebius.config.files import files, own_hash
 from penstock.render.nebius.config.inputs import ConfigInputs
+from penstock.render.nebius.config.keys import SHARE_REMARK
 from penstock.render.nebius.config.left_out import left_out
 from penstock.render.nebius.config.slurm_conf import partition_text, retained_partitions
 from penstock.slurm.conf.document import Document
@@ -418,3 +420,17 @@ def test_thousands_of_partitions_with_names_of_workers_are_read_once(older: Any)
     many = "".join(f"PartitionName=p{i} Nodes=worker-[0-65000]\n" for i in range(4))
     text = files(older({CUSTOM: many}))["custom_slurm.conf"]
     assert text.endswith("PartitionName=p3 Nodes=worker-[0-65000]\n")
+
+
+@pytest.mark.parametrize("shape", ["current", "older"])
+def test_workers_read_the_share_of_checks_in_a_remark(shape: str, current: Any, older: Any):
+    make = current if shape == "current" else older
+    plain = files(make())
+    share = {"metadata.annotations": {MAX_DRAINED: "25%"}}
+    found = files(make(share))
+    assert f"\n{SHARE_REMARK}25%\n" in "".join(found.values())
+    assert SHARE_REMARK not in "".join(plain.values())
+    of_slurm = [line for line in resolved(found).splitlines() if not line.startswith("#")]
+    assert of_slurm == [one for one in resolved(plain).splitlines() if not one.startswith("#")]
+    wrong = {"metadata.annotations": {MAX_DRAINED: "1\nKillWait=1"}}
+    assert files(make(wrong)) == plain

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.catalog.event import Event
+from penstock.controllers.nebius.checks.drain_room import DrainRoom
 from penstock.controllers.nebius.checks.reservations import NodeReservations
 from penstock.controllers.runtime.report import Events
+from penstock.decide.check.out_nodes import node_state
 from penstock.decide.check.reaction import NodeResult, next_change, next_comment
 from penstock.decide.drain.check_drain import Drain, NodeState
-from penstock.decide.observed import node_comment
+from penstock.decide.observed.check_comment import with_check_comment
 from penstock.kube.client.clock import Clock
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError
 from penstock.slurm.state import Node
-
-_OUT = frozenset({"DOWN", "FAIL", "FAILING", "ERROR"})
-"""States with a reason of somebody, which a drain would replace."""
 
 
 class NodeReactions:
@@ -34,10 +34,13 @@ class NodeReactions:
         name: str,
         own: NodeResult,
         others: Callable[[str], Sequence[NodeResult]],
+        room: DrainRoom,
+        comments: asyncio.Lock,
     ) -> bool:
         """Query the node and change it; whether it was changed. Raises SlurmError.
 
-        A node without a record has nothing to change. `others` returns the last results of other
+        A node without a record has nothing to change. One for which there is no room is commented
+        only. `others` returns the last results of other
         checks on a node: only those of a drained or commented one matter, and reading them takes
         long.
         """
@@ -45,9 +48,9 @@ class NodeReactions:
             node = await client.node(name)
             state = node_state(node)
             last = others(name) if state.is_drained or state.comment else ()
-            drained = await self._drain(check, client, name, state, own, last)
-            commented = await self._comment(check, client, node, own, last)
-            reserved = await self._reservations.react(check, client, name, own)
+            drained = await self._drain(check, client, name, state, own, last, room)
+            commented = await self._comment(check, client, node, own, last, comments)
+            reserved = await self._reservations.react(check, client, name, own, room)
         except NotFoundError:
             return False
         return drained or commented or reserved
@@ -60,9 +63,12 @@ class NodeReactions:
         state: NodeState,
         own: NodeResult,
         others: Sequence[NodeResult],
+        room: DrainRoom,
     ) -> bool:
         change = next_change(state, own, others)
         if change is None:
+            return False
+        if isinstance(change, Drain) and not state.is_drained and not await room.admits(name):
             return False
         if isinstance(change, Drain):
             await client.update_node(name, state=["DRAIN"], reason=change.reason)
@@ -81,19 +87,15 @@ class NodeReactions:
         node: Node,
         own: NodeResult,
         others: Sequence[NodeResult],
+        comments: asyncio.Lock,
     ) -> bool:
         change = next_comment(node_state(node), own, others)
         if change is None:
             return False
-        text = node_comment.with_check_comment(node.comment, change.text)
-        await client.update_node(node.name, comment=text)
+        async with comments:
+            current = (await client.node(node.name)).comment
+            text = with_check_comment(current, change.text)
+            await client.update_node(node.name, comment=text)
         words = f"Comment of Slurm node {node.name}: {change.text or 'removed'}"
         self._events.normal(check, Event.CHECK_COMMENTED, words, "Comment")
         return True
-
-
-def node_state(node: Node) -> NodeState:
-    """A node as policies read it: one with somebody's reason counts as drained."""
-    is_out = bool(node.state & _OUT and node.reason)
-    comment = node_comment.check_comment(node.comment)
-    return NodeState(node.drain or is_out, node.reason, comment)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.catalog.event import Event
 from penstock.controllers.nebius.checks.policy import policy
-from penstock.controllers.nebius.checks.reactions import node_state
 from penstock.controllers.runtime.report import Events
+from penstock.decide.check.out_nodes import node_state
 from penstock.decide.check.recheck import Ending, ending, rechecks
 from penstock.decide.check.results import Result
 from penstock.decide.drain.check_drain import NodeState

@@ -32,7 +32,7 @@ from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.nebius.checks import watching
 from penstock.controllers.nebius.checks.policy import before
 from penstock.controllers.nebius.checks.results import Collected, ResultCollector
-from penstock.controllers.nebius.checks.status import check_status, last_run
+from penstock.controllers.nebius.checks.status import check_status, last_run, postponed
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.observed.nebius_caches import check_of_job
 from penstock.controllers.observed.watching import own_key, spec_changed
@@ -103,7 +103,11 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
             await self._set_finalizers(obj, (*obj.metadata.finalizers, ACTIVE_CHECK_FINALIZER))
         state.collected = await self._results.collect(obj, cluster)
         run = state.collected.runs[-1] if state.collected.runs else None
-        findings = [self._unknown(state.collected), await self._start(obj, cluster)]
+        findings = [
+            self._unknown(state.collected),
+            postponed(cluster, state.collected.postponed),
+            await self._start(obj, cluster),
+        ]
         return [*filter(None, findings), last_run(obj, run)]
 
     async def _start(self, obj: ActiveCheck, cluster: SlurmCluster) -> Finding | None:
@@ -159,7 +163,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         found = self._states.of(obj).collected
         if found.has_more:
             return NEXT_S
-        return RETRY_S if found.waits or found.unknown else None
+        return RETRY_S if found.waits or found.unknown or found.postponed else None
 
     def status(self, obj: ActiveCheck) -> Status:
         """The last run."""

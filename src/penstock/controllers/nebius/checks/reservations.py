@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.catalog.event import Event
+from penstock.controllers.nebius.checks.drain_room import DrainRoom
 from penstock.controllers.runtime.report import Events
 from penstock.decide.check.reaction import (
     RESERVATION_FLAGS,
@@ -34,9 +35,17 @@ class NodeReservations:
         self._clock = clock
 
     async def react(
-        self, check: ActiveCheck, client: Slurmrestd, node: str, own: NodeResult
+        self,
+        check: ActiveCheck,
+        client: Slurmrestd,
+        node: str,
+        own: NodeResult,
+        room: DrainRoom,
     ) -> bool:
-        """Add and remove the reservation of one node; whether any was. Raises SlurmError."""
+        """Add and remove the reservation of one node; whether any was. Raises SlurmError.
+
+        A reservation takes the node out of service as a drain does.
+        """
         marks = own.policy.marks_for(own.result)
         if not marks.reserve and not marks.release:
             return False
@@ -45,7 +54,7 @@ class NodeReservations:
         if marks.release and (old := found.get(reservation_name(marks.release, node))):
             changed = await self._release(check, client, node, old)
         name = reservation_name(marks.reserve, node)
-        if marks.reserve and name not in found:
+        if marks.reserve and name not in found and await room.admits(node):
             await self._reserve(check, client, name, node)
             changed = True
         return changed

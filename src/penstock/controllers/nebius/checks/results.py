@@ -7,7 +7,7 @@ reaction, so a process that ends in between repeats it: no reaction does harm th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -15,17 +15,26 @@ from penstock.api.kubernetes.kinds import JOBS
 from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.base import times
+from penstock.catalog.event import Event
+from penstock.controllers.nebius.checks.drain_room import (
+    DrainRoom,
+    DrainRooms,
+    may_have_room,
+    share_words,
+)
 from penstock.controllers.nebius.checks.policy import policy
 from penstock.controllers.nebius.checks.reactions import NodeReactions
 from penstock.controllers.nebius.checks.rechecks import Rechecks
-from penstock.controllers.nebius.checks.runs import RESULTS, Run, results_of, runs_of
+from penstock.controllers.nebius.checks.runs import POSTPONED, RESULTS, Run, results_of, runs_of
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnection
 from penstock.decide.check import submission
+from penstock.decide.check.out_nodes import RESERVED
 from penstock.decide.check.reaction import NodeResult
 from penstock.decide.check.results import Result, encode, ended, is_of, lost, newest_by_node
 from penstock.kube import NotFoundError as GoneError
+from penstock.slurm import hostlist
 from penstock.slurm.job_result import JobResult
 from penstock.slurm.known import Known
 from penstock.slurm.rest.client import Slurmrestd
@@ -37,7 +46,6 @@ MOST_ASKED = 100
 """Jobs that one reconcile asks for: their results are recorded before it goes on with others."""
 FOR_SLURM_S, FOR_JOBS_S = 300.0, 3600.0
 """How long the deletion of a check waits for a Slurm that does not answer, and for its jobs."""
-_RESERVED = frozenset({"MAINTENANCE", "RESERVED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,11 @@ class Collected:
     unknown: str = ""
     has_more: bool = False
     """Whether jobs are still to be asked for."""
+
+    @property
+    def postponed(self) -> tuple[str, ...]:
+        """Nodes that are drained once checks may drain more."""
+        return tuple(sorted({node for run in self.runs for node in run.waiting_nodes}))
 
     @property
     def waits(self) -> bool:
@@ -86,6 +99,8 @@ class ResultCollector:
         self._connections = context.connections
         self._reactions = NodeReactions(events, context.client.clock)
         self._rechecks = Rechecks(events)
+        self._rooms = DrainRooms()
+        self._events = events
         self._states = context.states(ACTIVE_CHECKS, _State)
 
     async def collect(self, check: ActiveCheck, cluster: SlurmCluster) -> Collected:
@@ -98,7 +113,8 @@ class ResultCollector:
         link = self._connections.get(cluster.metadata.key)
         waits = any(one.unhandled for one in runs)
         self._states.of(check).reserved &= _reserved(link)
-        if not waits and not self._may_recheck(check, runs, link):
+        has_room = any(one.postponed for one in runs) and _may_have_room(cluster, link)
+        if not waits and not has_room and not self._may_recheck(check, runs, link):
             return Collected(tuple(runs))
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         if link is None or link.client is None or not isinstance(jobs, Known):
@@ -107,7 +123,13 @@ class ResultCollector:
         active = {one.id for one in jobs.value}
         found = await self._found(check, link.client, runs, active, cluster)
         new = [result for results in found.results.values() for result in results]
-        reacted = await self._react(check, link.client, runs, new)
+        newest = newest_by_node([*results_of(runs), *new])
+        waiting = _waiting(runs, newest)
+        retried = waiting if has_room else frozenset[str]()
+        async with self._rooms.of(cluster, link.client) as room:
+            reacted = await self._react(check, link, link.client, newest, {*new}, retried, room)
+        postponed = (waiting - retried) | reacted.postponed
+        self._emit_postponed(check, cluster, postponed - waiting)
         if reacted.changed:
             link.mirror.poll_soon()
         out: list[Run] = []
@@ -117,7 +139,7 @@ class ResultCollector:
                 for one in found.results.get(run.job.metadata.uid, ())
                 if _is_done(one, reacted.kept)
             ]
-            out.append(await self._record(check, run, done))
+            out.append(await self._record(check, run, done, {n: newest[n] for n in postponed}))
         failure = reacted.failure or found.failure or await self._end_rechecks(check, link, out)
         return Collected(tuple(out), failure, found.has_more)
 
@@ -212,15 +234,19 @@ class ResultCollector:
         return out
 
     async def _react(
-        self, check: ActiveCheck, client: Slurmrestd, runs: Sequence[Run], new: Sequence[Result]
+        self,
+        check: ActiveCheck,
+        link: SlurmConnection,
+        client: Slurmrestd,
+        newest: Mapping[str, Result],
+        fresh: set[Result],
+        retried: frozenset[str],
+        room: DrainRoom,
     ) -> _Reacted:
-        """Have each node react to the last result on it, if that is a new one."""
-        if not new:
-            return _Reacted(frozenset(), "", changed=False)
+        """Have each node react to the last result on it, if that is new or was postponed."""
         kept: set[str] = set()
         own = policy(check)
         failure, changed = "", False
-        fresh = set(new)
 
         @cache
         def results_of_others() -> list[tuple[ActiveCheck, Mapping[str, Result]]]:
@@ -233,17 +259,26 @@ class ResultCollector:
                 if node in last
             ]
 
-        for node, result in newest_by_node([*results_of(runs), *new]).items():
-            if result not in fresh:
+        for node, result in newest.items():
+            if result not in fresh and node not in retried:
                 continue
             try:
                 changed |= await self._reactions.react(
-                    check, client, node, NodeResult(own, result), others
+                    check, client, node, NodeResult(own, result), others, room, link.comments
                 )
             except SlurmError as error:
                 kept.add(node)
                 failure = str(error)
-        return _Reacted(frozenset(kept), failure, changed)
+        postponed = room.postponed | (kept & retried)
+        return _Reacted(frozenset(kept), frozenset(postponed), failure, changed)
+
+    def _emit_postponed(
+        self, check: ActiveCheck, cluster: SlurmCluster, nodes: frozenset[str]
+    ) -> None:
+        if nodes:
+            share = share_words(cluster)
+            words = f"Not drained: {hostlist.compress(sorted(nodes))}: checks may drain {share}"
+            self._events.warning(check, Event.CHECK_POSTPONED, words, "Drain")
 
     def _others(self, check: ActiveCheck) -> list[tuple[ActiveCheck, Mapping[str, Result]]]:
         """The other checks of the cluster, each with its last result on each node."""
@@ -254,22 +289,38 @@ class ResultCollector:
             if one.metadata.uid != check.metadata.uid and policy(one).reacts
         ]
 
-    async def _record(self, check: ActiveCheck, run: Run, results: Sequence[Result]) -> Run:
-        """Write results to the Job."""
-        if not results:
+    async def _record(
+        self,
+        check: ActiveCheck,
+        run: Run,
+        results: Sequence[Result],
+        postponed: Mapping[str, Result],
+    ) -> Run:
+        """Write results to the Job, and its nodes among those that are postponed."""
+        if not results and not run.postponed and not postponed:
             return run
         every = (*run.results, *results)
+        of_run = set(every) if postponed else set[Result]()
+        waiting = hostlist.compress(
+            sorted(node for node, one in postponed.items() if one in of_run)
+        )
+        if not results and waiting == run.postponed:
+            return run
         done = {one.job for one in every}
         ids = tuple(one for one in run.unhandled if one not in done)
-        annotations = {
-            RESULTS: encode(every),
+        written = {
+            RESULTS: encode(every) if results else run.recorded,
             submission.UNHANDLED_IDS: ",".join(map(str, ids)),
+            POSTPONED: waiting,
         }
-        if not ids:
+        annotations = dict(written)
+        if waiting == run.postponed:
+            del annotations[POSTPONED]
+        if results and not ids:
             annotations[submission.FINAL_TIME] = times.write(self._client.clock.time())
         await self._annotate(run, annotations)
-        self._states.of(check).written[run.job.metadata.uid] = annotations
-        return replace(run, recorded=annotations[RESULTS], open=ids)
+        self._states.of(check).written[run.job.metadata.uid] = written
+        return replace(run, recorded=written[RESULTS], open=ids, postponed=waiting)
 
     def _with_written(self, check: ActiveCheck, run: Run) -> Run:
         """The run with its last results, which the cache may not show yet."""
@@ -277,11 +328,11 @@ class ResultCollector:
         written = states.get(uid)
         if written is None:
             return run
-        if run.recorded == written[RESULTS]:
+        if (run.recorded, run.postponed) == (written[RESULTS], written[POSTPONED]):
             del states[uid]
             return run
         ids = submission.ids_in(written[submission.UNHANDLED_IDS])
-        return replace(run, recorded=written[RESULTS], open=ids)
+        return replace(run, recorded=written[RESULTS], open=ids, postponed=written[POSTPONED])
 
     def _forget(self, check: ActiveCheck, runs: Sequence[Run]) -> None:
         written, live = self._states.of(check).written, {one.job.metadata.uid for one in runs}
@@ -299,11 +350,26 @@ class ResultCollector:
 
 @dataclass(frozen=True, slots=True)
 class _Reacted:
-    """Nodes whose reaction failed, why, and whether any node was changed."""
+    """Nodes whose reaction failed or is postponed, why, and whether any node was changed."""
 
     kept: frozenset[str]
+    postponed: frozenset[str]
     failure: str
     changed: bool
+
+
+def _waiting(runs: Iterable[Run], newest: Mapping[str, Result]) -> frozenset[str]:
+    """Nodes that were postponed, and of which no later job shows another state."""
+    found: set[str] = set()
+    for run in runs:
+        if run.postponed:
+            results = set(run.results)
+            found |= {node for node in run.waiting_nodes if newest.get(node) in results}
+    return frozenset(found)
+
+
+def _may_have_room(cluster: SlurmCluster, link: SlurmConnection | None) -> bool:
+    return link is not None and may_have_room(cluster, link.mirror.snapshot)
 
 
 def _is_done(result: Result, kept: frozenset[str]) -> bool:
@@ -344,4 +410,4 @@ def _reserved(link: SlurmConnection | None) -> frozenset[str]:
     nodes = link.mirror.snapshot.nodes if link is not None else UNCONNECTED
     if not isinstance(nodes, Known):
         return frozenset()
-    return frozenset(one.name for one in nodes.value.values() if one.state & _RESERVED)
+    return frozenset(one.name for one in nodes.value.values() if one.state & RESERVED)

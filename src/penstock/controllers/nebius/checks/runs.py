@@ -19,9 +19,11 @@ from penstock.decide.check.submission import (
     reported,
     submission,
 )
+from penstock.slurm import hostlist
 
 _ENDED = ("Succeeded", "Failed")
 RESULTS = penstock.CHECK_RESULTS.key
+POSTPONED = penstock.CHECK_POSTPONED.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Run:
     """Annotation with the results that have had their reaction."""
     open: tuple[int, ...] | None = None
     """Ids in the annotation of jobs that are still to be handled; None without one."""
+    postponed: str = ""
+    """Annotation with the nodes that wait to be drained."""
     is_recorded: bool = True
     """Whether the annotations of the Job have the submission."""
     failure: str = ""
@@ -46,6 +50,14 @@ class Run:
     def results(self) -> tuple[Result, ...]:
         """The results that have had their reaction."""
         return decode(self.recorded)
+
+    @property
+    def waiting_nodes(self) -> tuple[str, ...]:
+        """Nodes that wait until checks may drain more; none of a text that cannot be read."""
+        try:
+            return tuple(hostlist.expand(self.postponed)) if self.postponed else ()
+        except hostlist.HostListError:
+            return ()
 
     @property
     def has_ended(self) -> bool:
@@ -97,6 +109,7 @@ def _run(job: Job, pods: tuple[Pod, ...], check: ActiveCheck) -> Run:
         found,
         annotations.get(RESULTS, ""),
         ids_in(annotations[UNHANDLED_IDS]) if UNHANDLED_IDS in annotations else None,
+        annotations.get(POSTPONED, ""),
         is_recorded,
         failure,
         any(one.status.phase not in _ENDED for one in pods),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
+from penstock.api.cluster.marks import MAX_DRAINED
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import CronJob
 from penstock.api.nebius.active_check import (
@@ -13,13 +16,16 @@ from penstock.api.nebius.active_check import (
     K8sJobsStatus,
     SlurmJobsStatus,
 )
+from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.base import times
 from penstock.base.text import list_some
 from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.reasons.check import CheckReason
+from penstock.controllers.nebius.checks.drain_room import share_words
 from penstock.controllers.nebius.checks.runs import Run
 from penstock.decide.check.kubernetes_job import JobStatus
 from penstock.decide.check.results import Result, RunStatus, run_status
+from penstock.slurm import hostlist
 from penstock.slurm.job_result import JobEnd
 
 NO_JOB = "No slurm job"
@@ -83,6 +89,19 @@ def last_run(check: ActiveCheck, run: Run | None) -> Finding:
         return _finding(None, CheckReason.RUNNING, f"Job {name} submits Slurm jobs")
     ok, reason = _REASONS[status]
     return _finding(ok, reason, _words(run, status))
+
+
+def postponed(cluster: SlurmCluster, nodes: Sequence[str]) -> Finding | None:
+    """The nodes that stay in service although the check failed on them; None without one."""
+    if not nodes:
+        return None
+    words = (
+        f"{len(nodes)} Slurm nodes failed the check and stay in service: "
+        f"{hostlist.compress(nodes)}. Checks may have drained "
+        f"{share_words(cluster)}: repair drained nodes, or raise the annotation {MAX_DRAINED} of "
+        f"SlurmCluster {cluster.metadata.name}"
+    )
+    return Finding(False, CheckReason.POSTPONED, words)
 
 
 def status_of_run(run: Run) -> RunStatus | None:

@@ -8,6 +8,7 @@ from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import labels
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.nebius.checks.drain_room import share_of
 from penstock.controllers.observed.nebius_caches import CHECKS_BY_CLUSTER, CHECKS_BY_DEPENDENCY
 from penstock.controllers.observed.watching import keys
 from penstock.kube.runtime.declaration import Lookup
@@ -62,4 +63,5 @@ def cluster_matters(old: SlurmCluster | None, new: SlurmCluster | None) -> bool:
         old.metadata.generation != new.metadata.generation
         or old.metadata.deleting != new.metadata.deleting
         or old.status.phase != new.status.phase
+        or share_of(old) != share_of(new)
     )

@@ -86,6 +86,15 @@ def _of_slurm(cluster: ClusterInputs, check: ActiveCheck, declared: SlurmJobSpec
         success = check.spec.success_reactions
         if success is not None and (released := success.remove_reservation) and released.prefix:
             env.append(variable("ACTIVE_CHECK_RESERVATION_PREFIX", released.prefix))
+        failure = check.spec.failure_reactions
+        if (
+            failure is not None
+            and failure.drain_slurm_node is not None
+            and (reserved := failure.add_reservation)
+            and reserved.prefix
+        ):
+            # A node that it drains is reserved as well, and is tried again all the same.
+            env.append(variable("ACTIVE_CHECK_FAILURE_PREFIX", reserved.prefix))
     if declared.max_number_of_jobs:
         env.append(variable("ACTIVE_CHECK_MAX_NUMBER_OF_JOBS", str(declared.max_number_of_jobs)))
     env += jail_variables(cluster.spec) + auth.variables(cluster.spec)

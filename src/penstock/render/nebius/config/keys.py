@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from penstock.api.cluster.marks import MAX_DRAINED
 from penstock.api.nebius import names
+from penstock.api.nebius.rule_parts import is_share
 from penstock.api.nebius.version_defaults import VersionedValues, versioned_values
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.lines import given, pair
@@ -20,6 +22,8 @@ from penstock.slurm.versions import METRICS_SINCE
 
 ROOT: Final = "root"
 STATE_FOLDER: Final = "/var/spool/slurmctld"
+SHARE_REMARK: Final = "# Checks may drain: "
+"""Begin of the line by which the checks of workers find how many nodes they may drain."""
 REQUIRED: Final = {
     "AuthAltTypes": "auth/jwt",
     "AuthAltParameters": f"jwt_key={STATE_FOLDER}/jwt_hs256.key",
@@ -131,16 +135,19 @@ def has_metrics(inputs: ConfigInputs) -> bool:
 
 
 def health_checks(inputs: ConfigInputs) -> list[str]:
-    """Those of spec.healthCheckConfig; none without it."""
+    """Those of spec.healthCheckConfig, after a remark with a declared share, if there are any."""
+    share = inputs.cluster.metadata.annotations.get(MAX_DRAINED, "")
+    remarks = [f"{SHARE_REMARK}{share}"] if is_share(share) else []
     spec = inputs.cluster.spec.health_check_config
     if spec is None:
-        return []
+        return remarks
     states = ",".join(one.state for one in spec.health_check_node_state)
-    return given(
+    keys = given(
         ("HealthCheckInterval", spec.health_check_interval),
         ("HealthCheckProgram", spec.health_check_program),
         ("HealthCheckNodeState", states),
     )
+    return [*remarks, *keys]
 
 
 def timeouts() -> list[str]:

@@ -1,0 +1,1 @@
+../../../../images/checks/runner/check_share.py
