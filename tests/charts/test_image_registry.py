@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from typing import Any
 
 import pytest
@@ -194,8 +193,6 @@ def test_all_charts_read_the_prefix_by_the_same_words() -> None:
 
 
 def test_charts_package_and_images_have_one_version() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == __version__
     for chart in ("slurm", "slurm-operator", "slurm-operator-crds"):
         told: Json = yaml.safe_load((CHARTS / chart / "Chart.yaml").read_text())
         assert told["version"] == __version__

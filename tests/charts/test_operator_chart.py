@@ -6,12 +6,12 @@ Covers S001 and S028 as far as manifests go; D33, D34, D37, D40; feature rows 60
 from __future__ import annotations
 
 import shutil
-import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
+from penstock import __version__
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.runtime.apis import SLINKY
 from penstock.controllers.runtime.settings import Settings, parse
@@ -237,9 +237,8 @@ def test_kustomize_and_the_folder_list_the_same_files() -> None:
 
 
 def test_charts_have_the_version_of_the_project() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     for name in sorted(path.name for path in charts.CHARTS.iterdir()):
         told: Json = yaml.safe_load((charts.CHARTS / name / "Chart.yaml").read_text())
-        assert (told["name"], told["version"]) == (name, version)
+        assert (told["name"], told["version"]) == (name, __version__)
         assert told["kubeVersion"] == ">= 1.29.0-0"
-        assert all(one["version"] == version for one in told.get("dependencies", ()))
+        assert all(one["version"] == __version__ for one in told.get("dependencies", ()))

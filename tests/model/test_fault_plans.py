@@ -317,7 +317,9 @@ def test_plans_of_slurm_clusters_notice_a_reboot_that_ends_a_job(
     """S115."""
     jobs = tuple(Step(120.0 + number, "job", (1, 900.0, 0)) for number in range(4))
     asked = (Step(130.0 + number, "reboot_kubernetes_node", (number, 900.0)) for number in range(3))
-    plan = Plan(1, 3, (*jobs, *asked), Layout(nebius=CURRENT))
+    # A plan ends with its last step, and a reboot takes its time.
+    last = Step(700.0, "job", (1, 10.0, 0))
+    plan = Plan(1, 3, (*jobs, *asked, last), Layout(nebius=CURRENT))
     assert not play(plan, silence=0.0).broken
 
     def nobody(_: object) -> bool:
