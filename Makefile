@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds reference manifests test parts storm cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -48,6 +48,9 @@ crds: venv ## write deploy/crds from the typed kinds
 
 reference: venv ## write docs/reference from the code
 	PYTHONPATH=tests $(PY) -m reference
+
+dashboards: venv ## write dashboards and alert rules of charts/penstock-monitoring
+	PYTHONPATH=tests $(PY) -m dashboards
 
 manifests: venv ## write deploy/*.yaml from the operator's charts (Helm is compiled the first time)
 	$(PY) -m penstock.local.charts deploy/operator.yaml deploy/soperator.yaml

@@ -1,19 +1,31 @@
-"""A SlurmCluster with workers of its own: `workerFeatures`, its exporter, and quick checks."""
+"""A SlurmCluster with workers of its own: `workerFeatures`, its exporter, and quick checks.
+
+A Prometheus reads it meanwhile; at the end the queries of all dashboards and alerts run on it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import secrets
 import shlex
 from collections.abc import Callable, Generator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from dashboards.absent import ABSENT, ONLY_WITH_FAULTS
+from dashboards.alerts import ALERTS
+from dashboards.promql import names
+from e2e_kit.dashboards import absent_queries, targets, write_pictures
 from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
+from e2e_kit.prometheus import Prometheus
+from e2e_kit.reboot import RebootedNode
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.charts import objects, rendered
@@ -29,6 +41,8 @@ PARTITIONS = {
         "PartitionName=fast Nodes=fastset",
     ],
 }
+VPENSO = "--vpenso-metrics"
+OFTEN = "SlurmNodeFailsRepeatedly"
 SCRIPTS = "/opt/slurm_scripts"
 OUTPUTS = "/mnt/jail/opt/soperator-outputs/local/slurm_scripts"
 WORKERS = ("worker-0", "worker-1")
@@ -111,6 +125,7 @@ def cluster(site: Site) -> Generator[SlurmClusterSite]:
     spec |= {"workerFeatures": FEATURES, "partitionConfiguration": PARTITIONS, **CHECKED}
     spec["volumeSources"].append(SMALL)
     mount = {"name": "small", "mountPath": DISK, "volumeSourceName": "small"}
+    spec["slurmNodes"]["controller"]["openMetrics"] = {"enabled": True}
     spec["slurmNodes"]["worker"]["volumes"]["customMounts"] = [mount]
     text = yaml.safe_dump_all(documents)
     made = SlurmClusterSite(site, f"features-{secrets.token_hex(2)}", text, images)
@@ -173,12 +188,28 @@ def test_the_exporter_comes_and_goes_and_the_cluster_runs_without_it(
     assert cluster.run("login-0", "sshd", "chroot /mnt/jail srun hostname").startswith("worker-")
 
 
+@pytest.fixture(scope="module")
+def prometheus(
+    site: Site, cluster: SlurmClusterSite, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Prometheus]:
+    """A Prometheus that reads the cluster from its first use until the last test."""
+    exporter = Exporter(site, cluster)
+    exporter.enable(VPENSO)
+    made = Prometheus(tmp_path_factory.mktemp("prometheus"), targets(site, cluster))
+    try:
+        made.until_ready()
+        yield made
+    finally:
+        made.stop()
+
+
 def test_metrics_are_the_numbers_of_sinfo_and_squeue_by_both_sets_of_names(
-    site: Site, cluster: SlurmClusterSite
+    site: Site, cluster: SlurmClusterSite, prometheus: Prometheus
 ) -> None:
     """S114."""
+    del prometheus  # It reads what happens from here on.
     exporter = Exporter(site, cluster)
-    exporter.enable("--vpenso-metrics")
+    exporter.enable(VPENSO)
     submit = "chroot /mnt/jail sbatch --parsable -o /dev/null -J {} {} --wrap 'sleep 600'"
     running = cluster.run("login-0", "sshd", submit.format("runs", "-n 1")).strip()
     waiting = cluster.run("login-0", "sshd", submit.format("waits", "-N 2 -H")).strip()
@@ -618,3 +649,114 @@ def test_a_benchmark_of_the_cluster_is_skipped_without_gpus(checked: SlurmCluste
     until_status(checked, name, "slurmJobsStatus.lastRunStatus", "Skipped")
     checked.patch({"periodicChecks": None})
     eventually("its CronJob is gone", lambda: not checked.kubectl(*cron), CHECKED_S)
+
+
+def test_a_kubernetes_node_is_rebooted_once_its_job_has_ended(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """S115, S092: of the rebooter, whose command is a stub."""
+    node = RebootedNode(site, cluster)
+    with node.allowed():
+        node.configure(enabled=True)
+        eventually("the rebooter is ready", node.is_ready, 120)
+        assert "slurm-rebooter" in node.processes()
+        cluster.scontrol("update", "nodename=worker-1", "state=drain", "reason=mine")
+        end = "/srv/reboot-ends"
+        script = (
+            f"mkdir -p /srv; sbatch -o /srv/out --wrap 'until [ -e {end} ]; do sleep 0.2; done'"
+        )
+        job = cluster.session(script).split()[-1]
+        state = f"scontrol show job {job} -o"
+        eventually("the job runs", lambda: "JobState=RUNNING" in cluster.session(state))
+        uid = cluster.uid("worker-0")
+        node.ask()
+        until(cluster, "soperator: [compute_maintenance] node reboot process")
+        eventually("the idle worker has left", lambda: not _runs(cluster, "worker-1"), 120)
+        assert node.is_cordoned()
+        assert node.reboots() == 0
+        assert cluster.uid("worker-0") == uid
+        assert "JobState=RUNNING" in cluster.session(state)
+        cluster.session(f"touch {end}")
+        eventually("the stub was called", lambda: node.reboots() == 1, 120)
+        assert "JobState=COMPLETED" in cluster.session(state)
+        assert not _runs(cluster, "worker-0")
+        boots = (f"boot-{number}" for number in count(1))
+        eventually(
+            "the request is answered",
+            lambda: node.boot(next(boots)) or node.answer() == "False/NodeRebooted",
+        )
+        eventually("it is uncordoned", lambda: not node.is_cordoned())
+        eventually("worker-0 is idle", lambda: cluster.nodes().get("worker-0") == "idle", 180)
+        eventually("the drain of a user stays", lambda: reason(cluster, "worker-1") == "mine", 180)
+        assert node.reboots() == 1
+        node.configure(enabled=False)
+        eventually("the rebooter is gone", lambda: not node.pods(), 120)
+        cluster.scontrol("update", "nodename=worker-1", "state=undrain")
+        cluster.until_idle(2)
+        assert cluster.session("srun hostname").startswith("worker-")
+
+
+def _runs(cluster: SlurmClusterSite, pod: str) -> bool:
+    path = "jsonpath={.status.phase}"
+    return cluster.kubectl("get", "pod", pod, "-o", path, "--ignore-not-found") == "Running"
+
+
+@pytest.fixture(scope="module")
+def jobs(cluster: SlurmClusterSite, prometheus: Prometheus) -> Generator[None]:
+    """Jobs of an account: one that runs, one that waits, and others that ended."""
+
+    def submit(options: str, script: str) -> str:
+        command = "chroot /mnt/jail sbatch --parsable -o /dev/null -A physics"
+        return cluster.run("login-0", "sshd", f"{command} {options} --wrap '{script}'").strip()
+
+    cluster.until_idle(2)
+    job = submit("-J drained -w worker-1", "sleep 600")
+    eventually("it runs", lambda: "State=RUNNING" in cluster.scontrol("show", "job", job), 60)
+    cluster.scontrol("update", "NodeName=worker-1", "State=DRAIN", "Reason=with a job")
+    # The exporter has seen the drain beside the job, so it counts how long it lasts.
+    drains = 'slurm_node_info{reason="with a job",state_is_drain="true"}'
+    eventually("the drain is read", lambda: prometheus.now(drains), 60)
+    cluster.run(cluster.slurmctld, "slurmctld", f"scancel {job}")
+    ended = 'slurm_node_draining_duration_seconds_count{node_name="worker-1"} > 0'
+    eventually("its end is read", lambda: prometheus.now(ended), 60)
+    cluster.scontrol("update", "NodeName=worker-1", "State=RESUME")
+    cluster.until_idle(2)
+    submit("-J done", "true")
+    submit("-J broken", "false")
+    submit("-J runs -n 1", "sleep 600")
+    submit("-J waits -N 2 --exclusive", "sleep 600")
+    yield
+    cluster.run(cluster.slurmctld, "slurmctld", "scancel -A physics")
+
+
+@pytest.mark.usefixtures("jobs")
+def test_each_query_of_a_dashboard_finds_something_on_this_cluster(
+    cluster: SlurmClusterSite, prometheus: Prometheus
+) -> None:
+    """S117."""
+
+    def missing() -> list[str]:
+        return sorted(absent_queries(prometheus, cluster.namespace) - ABSENT.keys())
+
+    # The assertion names those that are missing, so it comes after the wait.
+    with contextlib.suppress(AssertionError):
+        eventually("each query finds something", lambda: not missing(), 60)
+    assert missing() == []
+    if os.environ.get("PENSTOCK_WRITE_PICTURES"):
+        write_pictures(prometheus, cluster.namespace)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_the_expressions_of_alerts_name_series_and_find_the_faults_that_there_were(
+    prometheus: Prometheus,
+) -> None:
+    """S117: tests before drained a node, perhaps often, and nothing else is wrong now."""
+    seen = {one.name for one in ALERTS if prometheus.series(one.expr)}
+    assert {"SlurmNodesUnavailable", "SlurmNodeDrainedLong"} <= seen
+
+    def wrong() -> list[str]:
+        return [one.name for one in ALERTS if one.name != OFTEN and prometheus.now(one.expr)]
+
+    eventually("nothing is wrong", lambda: not wrong(), 60)
+    series = {name for one in ALERTS for name in names(one.expr)}
+    assert {name for name in series if not prometheus.series(name)} == set(ONLY_WITH_FAULTS)

@@ -10,6 +10,7 @@ from fault_plans.actions import (
     forgotten,
     parsers,
     partitioned,
+    reboots,
     storage,
     tokens,
 )
@@ -48,6 +49,7 @@ HAPPENINGS = {
     **HYBRID,
     **OF_NEBIUS,
     **PARTITIONS.happenings,
+    **reboots.FAMILY.happenings,
     **checks.FAMILY.happenings,
     **records.USERS,
     **records.FAULTS,
@@ -61,8 +63,9 @@ USERS = frozenset(
         *NEBIUS_ACTS,
         *records.USERS,
         *PARTITIONS.users,
+        *reboots.FAMILY.users,
         *checks.FAMILY.users,
         *TOGETHER,
     )
-).union(*(family.users for family in (*FAMILIES, checks.FAMILY)))
+).union(*(family.users for family in FAMILIES))
 """Happenings that are left where nothing goes wrong."""

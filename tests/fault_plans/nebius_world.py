@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fault_plans import nebius_specs as specs
 from fault_plans import worker_sets
 from fault_plans.actions.left_slurmcluster import LEFT_NODESET, LeftPromises, leave
+from fault_plans.actions.reboots import Reboots
 from fault_plans.api_names import CLUSTER, NEIGHBOURS, OF_NEBIUS
 from fault_plans.neighbours import neighbours
 from fault_plans.plan import Layout
@@ -44,6 +45,7 @@ class NebiusWorld(World):
         self.jobs = Jobs(self.server, self.jails, between, self.machines.silent)
         self.writer = ConfigWriter(self.server, self.jails, between, mounts.jail_changed)
         self.objects = ObjectPromises(self.server, self.promises.broken)
+        self.reboots = Reboots(self.server, self.slurms, self.promises.broken, between)
         self.left_cluster: LeftPromises | None = None
         self.at_end: list[Callable[[], None]] = []
         """What users do once nothing goes wrong any more."""

@@ -20,6 +20,7 @@ CHARTS = (
     "nodesets",
     "soperator-activechecks",
     "nfs-server",
+    "penstock-monitoring",
 )
 _LONGEST = 60
 

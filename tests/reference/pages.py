@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reference import (
+    alerts,
     charts,
     conditions,
     config_keys,
@@ -30,6 +31,7 @@ def pages() -> list[Page]:
         conditions.page(),
         events.page(),
         metrics.page(),
+        alerts.page(),
         config_keys.page(),
         marks.page(),
         flags.page(),

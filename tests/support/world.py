@@ -89,6 +89,8 @@ class World(Cluster):
                 raise PromiseBrokenError("no pod of this world has an address")
             case act.CreatePvcs() | act.SetPvcOwners():
                 raise PromiseBrokenError("this world has no claims")
+            case act.PowerDownNode():
+                raise PromiseBrokenError("no node of this world is powered down")
             case _:
                 if is_still_valid(self.api.marks, step, self.slurm()):
                     self._change_slurm(replace(step, node=self._own(step.node)))

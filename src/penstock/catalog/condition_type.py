@@ -88,7 +88,7 @@ class ConditionType(StrEnum):
     )
     PODS_ADOPTED = (
         "PodsAdopted",
-        "Accounting, Controller, LoginSet, RestApi, SlurmCluster",
+        "Accounting, Controller, LoginSet, NodeConfigurator, RestApi, SlurmCluster",
         "False",
         "Whether pods stay that another operator created.",
     )

@@ -42,6 +42,24 @@ VARIABLES: Final = (
         "Prefix of the labels `<prefix>/tier-N` of Kubernetes nodes, for topology.conf.",
     ),
     Variable(
+        "REBOOTER_COMMAND",
+        "rebooter",
+        "systemctl reboot",
+        "The command that reboots the Kubernetes node, run in the root of its first process.",
+    ),
+    Variable(
+        "REBOOTER_NODE_NAME",
+        "rebooter",
+        "",
+        "The Kubernetes node; the operator sets it.",
+    ),
+    Variable(
+        "REBOOTER_EVICTION_METHOD",
+        "rebooter",
+        "evict",
+        "How pods leave the node: only `evict`. The operator sets it.",
+    ),
+    Variable(
         "PENSTOCK_WEBHOOK_PORT",
         "operator",
         "0",

@@ -42,7 +42,12 @@ def prepare(
 
 def everything() -> None:
     """Fill the cache with all that the tests need. Raises LocalError."""
-    also = (programs.METRICS_SERVER_PROGRAM, programs.HELM_PROGRAM)
+    also = (
+        programs.METRICS_SERVER_PROGRAM,
+        programs.HELM_PROGRAM,
+        programs.PROMETHEUS_PROGRAM,
+        programs.PROMTOOL,
+    )
     prepare(tuple(Size), also=also, releases=(OLDEST,), jail=True)
 
 

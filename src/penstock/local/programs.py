@@ -11,6 +11,7 @@ from penstock.local.versions import (
     KWOK,
     METRICS_SERVER,
     PROMETHEUS,
+    PROMETHEUS_PARSER,
 )
 
 _SOURCES = Path(__file__).parent / "go"
@@ -74,7 +75,7 @@ METRICS_SERVER_PROGRAM = Program(
     requires={
         "k8s.io/kubernetes": f"v{KUBERNETES}",
         "sigs.k8s.io/metrics-server": f"v{METRICS_SERVER}",
-        "github.com/prometheus/prometheus": f"v{PROMETHEUS}",
+        "github.com/prometheus/prometheus": f"v{PROMETHEUS_PARSER}",
         "github.com/grafana/regexp": "v0.0.0-20240518133315-a468a5bfb3bc",
     },
     staging=_STAGING,
@@ -103,3 +104,19 @@ HELM_PROGRAM = Program(
     },
 )
 """Not part of a node: the tests install the charts with it."""
+
+
+def prometheus(name: str) -> Program:
+    """A program of Prometheus, without the discovery of targets at cloud providers."""
+    return Program(
+        name=name,
+        package=f"github.com/prometheus/prometheus/cmd/{name}",
+        requires={"github.com/prometheus/prometheus": f"v{PROMETHEUS}"},
+        tags=("remove_all_sd",),
+    )
+
+
+PROMETHEUS_PROGRAM = prometheus("prometheus")
+"""Not part of a node: the tests run the queries of dashboards and alerts on it."""
+PROMTOOL = prometheus("promtool")
+"""Not part of a node: the tests play the alert rules on series with it."""

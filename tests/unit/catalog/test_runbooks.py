@@ -7,6 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from dashboards.alerts import ALERTS, STALLED
 from penstock.catalog import runbook
 from penstock.catalog.reasons import ALL
 from penstock.catalog.reasons.configuration import ConfigReason
@@ -26,8 +27,9 @@ WORDS = 250
 PAGES = sorted(path.stem for path in FOLDER.glob("*.md"))
 
 
-def test_there_is_a_page_for_each_reason_that_needs_a_person_and_no_other() -> None:
-    assert set(PAGES) == {one.value for one in ALL if one.needs_person}
+def test_there_is_a_page_for_each_reason_that_needs_a_person_and_each_alert() -> None:
+    alerts = {one.page for one in ALERTS if one is not STALLED}
+    assert set(PAGES) == {one.value for one in ALL if one.needs_person} | alerts
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -58,6 +60,11 @@ def test_explain_prints_the_page() -> None:
     page = (FOLDER / "ConfigRefused.md").read_text()
     for name in ("ConfigRefused", "configrefused", f"{runbook.BASE}ConfigRefused"):
         assert explained(name) == (0, page)
+
+
+def test_explain_prints_the_page_of_an_alert() -> None:
+    page = (FOLDER / "SlurmNodesUnavailable.md").read_text()
+    assert explained("https://penstock.dev/r/SlurmNodesUnavailable") == (0, page)
 
 
 def test_explain_knows_reasons_without_a_page() -> None:

@@ -10,9 +10,12 @@ from docs_kit.diagrams import FOLDER, PICTURES, draw
 
 def test_each_picture_is_drawn_and_used() -> None:
     drawn = {f"{name}.svg": draw(one) for name, one in PICTURES.items()}
-    assert {path.name: path.read_text() for path in FOLDER.glob("*.svg")} == drawn
+    there = {path.name: path.read_text() for path in FOLDER.glob("*.svg")}
+    # A test on a real cluster draws those of dashboards.
+    others = {name for name in there if name.startswith("dashboard-")}
+    assert {name: text for name, text in there.items() if name not in others} == drawn
     pages = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
-    for name in drawn:
+    for name in there:
         assert f"pictures/{name})" in pages, f"{name} is on no page"
 
 

@@ -14,6 +14,8 @@ LATER = frozenset(
         "docs/admin/job-isolation.md",
         "docs/admin/munge-key.md",
         "docs/admin/power-saving.md",
+        "docs/admin/reboots.md",
+        "docs/platform/dashboards.md",
     }
 )
 """Pages of subjects that came after the limit was set."""

@@ -25,7 +25,7 @@ def test_go_mod_replaces_staging_modules_by_their_releases() -> None:
     assert text.splitlines() == [
         "module penstock.local/kubelet",
         "",
-        "go 1.24.0",
+        "go 1.25.0",
         "",
         "require k8s.io/kubernetes v1.34.4",
         "replace k8s.io/api => k8s.io/api v0.34.4",
@@ -59,6 +59,7 @@ def test_every_change_of_what_a_program_is_made_from_changes_its_key() -> None:
         replace(program, variables={"a": "b"}),
         replace(program, source=programs.PAUSE.source),
         replace(program, bare=("k8s.io/api",)),
+        replace(program, tags=("k8s.io/api",)),
     ]
     assert len({program.key, *(other.key for other in others)}) == len(others) + 1
     assert replace(program).key == program.key

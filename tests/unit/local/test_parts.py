@@ -44,7 +44,8 @@ def test_all_that_nodes_of_any_size_are_made_of_is_prepared_once(made: list[str]
     parts.everything()
     names = {program.name for size in PROGRAMS.values() for program in size}
     images = {"images", "images of 24.11", "images of the jail"}
-    assert sorted(made) == sorted({*names, *images, "helm", "metrics-server", "root"})
+    tools = {"helm", "metrics-server", "prometheus", "promtool"}
+    assert sorted(made) == sorted({*names, *images, *tools, "root"})
 
 
 def test_a_node_of_one_size_waits_for_no_program_of_another_one(made: list[str]) -> None:

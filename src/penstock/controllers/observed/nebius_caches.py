@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CRON_JOBS,
+    DAEMON_SETS,
     JOBS,
     POD_MONITORS,
     PODS,
@@ -20,6 +21,7 @@ from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
+from penstock.api.nebius.node_configurator import NODE_CONFIGURATORS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.power_state import POWER_STATES, NodeSetPowerState
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
@@ -92,6 +94,8 @@ class NebiusCaches(KubernetesCaches):
         self.grants = store.of(GRANTS, raw=True)
         self.jobs = store.of(JOBS, raw=True)
         self.active_checks = store.of(ACTIVE_CHECKS, raw=True)
+        self.daemon_sets = store.of(DAEMON_SETS, raw=True)
+        self.node_configurators = store.of(NODE_CONFIGURATORS, raw=True)
         self.cron_jobs = store.of(CRON_JOBS, raw=True)
         self.pod_monitors = store.of(POD_MONITORS, raw=True)
         self.advanced_stateful_sets = store.of(ADVANCED_STATEFUL_SETS, raw=True)

@@ -6,6 +6,8 @@ from functools import partial
 
 from penstock.controllers.nebius import controllers
 from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
+from penstock.controllers.nebius.node_configurator import NodeConfiguratorReconciler
+from penstock.controllers.nebius.node_outage import NodeOutageReconciler
 from penstock.controllers.nebius.nodeset import NodeSetReconciler
 from penstock.controllers.nebius.power_state import PowerStateReconciler
 from penstock.controllers.nebius.slurm_connection import SlurmConnectionReconciler
@@ -17,6 +19,8 @@ RECONCILERS: tuple[controllers.New, ...] = (
     PowerStateReconciler,
     SlurmConnectionReconciler,
     ActiveCheckReconciler,
+    NodeConfiguratorReconciler,
+    NodeOutageReconciler,
 )
 """In the order in which they start."""
 

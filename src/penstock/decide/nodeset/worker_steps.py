@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.catalog.event import ActionReason, Event
 from penstock.decide.action import DeletionGround, EventReason
+from penstock.decide.drain import eviction
 from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.drain.request import event_reason
 from penstock.decide.nodeset.pod_roles import PodRoles
@@ -95,9 +96,19 @@ def worker_steps(
 def _of_kept(
     view: WorkerSetView, observed: ObservedWorkers, kept: Iterable[Worker]
 ) -> Iterator[WorkerStep]:
-    """Those that stay, but for those that ended or cannot start: they are created again."""
+    """Those that stay, but for those that ended, cannot start or leave their Kubernetes node.
+
+    They are created again.
+    """
     on_delete = view.workers.update.type == "OnDelete"
     for worker in kept:
+        if eviction.is_evicted(view.workers.placement, worker):
+            verdict = can_delete(worker.pod, observed.slurm)
+            if verdict.ground is not None:
+                message = f"Kubernetes node {worker.kubernetes_node_name} is out of service"
+                why = EventReason(Event.NODE_EVICTION, message)
+                yield DeleteWorker(worker, verdict.ground, why)
+                continue
         if recreate_after(worker, view.now) == 0:
             status = worker.pod.status
             message = f"Pod {worker.name} ended ({status.reason or status.phase})"
