@@ -81,7 +81,9 @@ async def test_the_control_plane_fits_restricted_and_logins_fit_baseline(api_nod
             {**RESTAPI, "spec": restapi},
             {**login, "spec": REF},
         )
-        await lab_.until(lambda: len(lab_.all("Deployment")) == 2 and lab_.names("StatefulSet"))
+        await lab_.until(
+            lambda: len(lab_.all("Deployment")) == 2 and bool(lab_.names("StatefulSet"))
+        )
         for one in (*lab_.all("StatefulSet"), *lab_.all("Deployment")):
             level = "baseline" if one["metadata"]["name"] == "login" else "restricted"
             admit(api_node, level, one["spec"]["template"])

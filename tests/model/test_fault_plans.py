@@ -316,10 +316,14 @@ def test_plans_of_slurm_clusters_notice_a_reboot_that_ends_a_job(
 ) -> None:
     """S115."""
     jobs = tuple(Step(120.0 + number, "job", (1, 900.0, 0)) for number in range(4))
-    asked = (Step(130.0 + number, "reboot_machine", (number, 900.0)) for number in range(3))
+    asked = (Step(130.0 + number, "reboot_kubernetes_node", (number, 900.0)) for number in range(3))
     plan = Plan(1, 3, (*jobs, *asked), Layout(nebius=CURRENT))
     assert not play(plan, silence=0.0).broken
-    monkeypatch.setattr(node_outage, "_is_worker", lambda _: False)
+
+    def nobody(_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(node_outage, "_is_worker", nobody)
     assert _noticed(play(plan, silence=0.0))
 
 

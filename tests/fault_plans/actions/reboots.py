@@ -123,7 +123,7 @@ def _may(node: Json) -> bool:
     return may_reboot(notes, _boot(node), is_requested=_is_asked(node))
 
 
-def reboot_machine(world: NebiusWorld, number: int, seconds: float) -> None:
+def reboot_kubernetes_node(world: NebiusWorld, number: int, seconds: float) -> None:
     """Somebody asks for a reboot, and does not any more after a while."""
     name = f"machine-{number}"
     world.reboots.ask(world.space(0), name)
@@ -135,10 +135,10 @@ FAMILY = Family(
     dice=23,
     share=0.3,
     users={
-        "reboot_machine": Happening(
+        "reboot_kubernetes_node": Happening(
             6,
             lambda d: (d.randrange(3), round(20 + d.expovariate(1 / 200), 1)),
-            reboot_machine,
+            reboot_kubernetes_node,
         ),
     },
 )
