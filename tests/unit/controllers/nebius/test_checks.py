@@ -416,16 +416,17 @@ def test_jobs_are_asked_for_in_parts_and_running_ones_not_at_all():
         declare(lab)
         await lab.until(lambda: run_status(lab) == "InProgress")
         assert not calls(lab, "/job/")
+        recorded: list[int] = []
+
+        def changed(change: Change) -> None:
+            if change.resource == JOBS and change.key[1] == FIRST:
+                annotations = change.last.obj["metadata"].get("annotations") or {}
+                recorded.append(len(decode(annotations.get(RESULTS, ""))))
+
+        lab.world.server.store.listeners.append(changed)
         for one in jobs:
             finish(lab, one)
-        recorded: set[int] = set()
-
-        def ended() -> bool:
-            text = lab.get(JOBS, FIRST)["metadata"]["annotations"].get(RESULTS, "")
-            recorded.add(len(decode(text)))
-            return len(jobs) in recorded
-
-        await lab.until(ended)
+        await lab.until(lambda: len(jobs) in recorded)
         assert MOST_ASKED in recorded
         await lab.until(lambda: run_status(lab) == "Complete")
         assert len(calls(lab, "/job/")) == len(jobs)
