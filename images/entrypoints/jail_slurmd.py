@@ -7,8 +7,9 @@ by the slurmd image. sshd runs beside it when /mnt/ssh-configs/sshd_config is a 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import jail
@@ -24,6 +25,11 @@ SPOOL = Path("/var/spool/slurmd")
 JOB_MOUNTS = Path("/run/penstock/job-mounts")
 """Where chroot.so finds which mounts to make for each job, in the form of its job_mounts.h."""
 JOB_MOUNTS_VARIABLE = "PENSTOCK_JOB_MOUNTS"
+JOB_FOLDERS = (Path("/tmp/.penstock-jobs"), Path("/dev/shm/.penstock-jobs"))  # noqa: S108 - see below
+"""Where chroot.so has temporary files and memory of each job alone, as in its isolation.c.
+
+No job runs yet when they are made, so nobody else can have made them.
+"""
 METADATA = Path("/run/soperator/node_metadata.env")
 """Where checks read the node's memory; slurmd does not hand its own environment on to them."""
 REAL_MEMORY = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
@@ -52,6 +58,16 @@ def write_job_mounts(path: Path, text: str) -> None:
         path.chmod(0o644)
 
 
+def reserve_job_folders(folders: Iterable[Path]) -> None:
+    """Make the folders before a job can, and remove what a former container left in them."""
+    for folder in folders:
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+        else:
+            folder.unlink(missing_ok=True)
+        folder.mkdir(mode=0o700)
+
+
 def write_metadata(path: Path, environ: Mapping[str, str]) -> None:
     """Write the memory of the node, as the variables of either shape have it."""
     memory = slurmd.number(environ, REAL_MEMORY)
@@ -74,6 +90,8 @@ def main(arguments: list[str]) -> int:
             return 1
     else:
         jail.use_own_root()
+    if jail.has_jail():
+        reserve_job_folders(JOB_FOLDERS)
     write_job_mounts(JOB_MOUNTS, os.environ.get(JOB_MOUNTS_VARIABLE, ""))
     write_metadata(METADATA, os.environ)
     jail.prepare_auth()

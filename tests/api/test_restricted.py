@@ -12,7 +12,7 @@ from penstock.local.errors import LocalError
 from penstock.local.node import Node
 from support.charts import render
 from support.operator_kit import lab
-from support.partitions import CONTROLLER, RESTAPI
+from support.partitions import API, CONTROLLER, REF, RESTAPI
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
 pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
@@ -56,3 +56,32 @@ async def test_pods_of_slurmctld_and_slurmrestd_need_no_privilege(api_node: Node
         for kind in ("StatefulSet", "Deployment"):
             for one in lab_.all(kind):
                 admit(api_node, "baseline", one["spec"]["template"])
+
+
+LEAST: Json = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+PROFILE: Json = {"spec": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}}
+
+
+async def test_the_control_plane_fits_restricted_and_logins_fit_baseline(api_node: Node) -> None:
+    """S172: by the fields of docs/reference/privileges.md."""
+    own: Json = {"securityContext": LEAST}
+    controller = {
+        **CONTROLLER["spec"],
+        "persistence": {"enabled": False},
+        "slurmctld": own,
+        "reconfigure": own,
+        "logfile": own,
+        "template": PROFILE,
+    }
+    restapi = {**RESTAPI["spec"], "slurmrestd": own, "template": PROFILE}
+    login: Json = {"apiVersion": API, "kind": "LoginSet", "metadata": {"name": "login"}}
+    async with lab(api_node) as lab_, lab_.operator():
+        await lab_.apply(
+            {**CONTROLLER, "spec": controller},
+            {**RESTAPI, "spec": restapi},
+            {**login, "spec": REF},
+        )
+        await lab_.until(lambda: len(lab_.all("Deployment")) == 2 and lab_.names("StatefulSet"))
+        for one in (*lab_.all("StatefulSet"), *lab_.all("Deployment")):
+            level = "baseline" if one["metadata"]["name"] == "login" else "restricted"
+            admit(api_node, level, one["spec"]["template"])

@@ -251,3 +251,23 @@ def test_the_lease_of_another_namespace_may_be_written_there() -> None:
     )
     assert (role["metadata"]["namespace"], binding["metadata"]["namespace"]) == ("leases", "leases")
     assert binding["subjects"][0]["namespace"] == "own"
+
+
+def test_kubernetes_nodes_are_written_only_by_an_operator_that_may_take_them_out() -> None:
+    """S115."""
+    role, rebooter = "ClusterRole soperator-manager-role", "ClusterRole soperator-rebooter"
+    found = chart()
+    assert rebooter not in found
+    assert _node_rights(found[role]) == {"get", "list", "watch"}
+    found = chart(manager(nodeOutages=True))
+    assert _node_rights(found[role]) == {"get", "list", "watch", "patch"}
+    assert found[rebooter]["rules"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+    ]
+
+
+def _node_rights(role: Json) -> set[str]:
+    return {
+        verb for rule in role["rules"] if "nodes" in rule["resources"] for verb in rule["verbs"]
+    }

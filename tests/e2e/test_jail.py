@@ -213,6 +213,43 @@ def test_root_cannot_change_the_configuration(cluster: JailCluster) -> None:
         assert cluster.check("alice", f"{command}cat /etc/slurm/plugstack.conf") == text.strip()
 
 
+def test_jobs_have_files_and_memory_of_their_own_by_choice(cluster: JailCluster) -> None:
+    """S171: a user's and root's job on one worker; and nobody gets out that way."""
+    on = f"-w {WORKERS[0]}"
+    plain = "required chroot.so /mnt/jail\n"
+    cluster.configure("plugstack.conf", f"{plain.strip()} job_isolation=on\n")
+    try:
+        jobs: dict[str, str] = {}
+        for user in ("alice", "root"):
+            begun, wait = f"$HOME/begun-{user}", "while :; do sleep 1; done"
+            script = (
+                f"echo {user} | tee /tmp/of-{user} >/dev/shm/of-{user}; ipcmk -M 4096 -p 0666; "
+                f"touch {begun}; {wait}"
+            )
+            words = f"sbatch --parsable {on} -o /dev/null --wrap '{script}'"
+            jobs[user] = cluster.check(user, words)
+            eventually(
+                "it has begun",
+                lambda user=user, begun=begun: cluster.ssh(user, f"ls {begun}").returncode == 0,
+                60,
+            )
+        look = "ls /tmp /dev/shm | grep of-; ipcs -m | grep -c ^0x; ps -eo comm= | grep -c sleep"
+        for user, job in jobs.items():
+            step = f"srun --overlap --jobid={job} sh -c '{look}'; rm $HOME/begun-{user}"
+            assert cluster.check(user, step).split() == [f"of-{user}", f"of-{user}", "1", "0"]
+        script = (FIXTURES / "escapes.py").read_text()
+        for user in ("alice", "root"):
+            found = json.loads(cluster.check(user, f"srun {on} python3 -", stdin=script))
+            assert not {name: text for name, text in found.items() if text.startswith("DONE")}
+        for user, job in jobs.items():
+            cluster.check(user, f"scancel {job}")
+        cluster.until_idle()
+        for folder in ("/tmp/.penstock-jobs/tmp", "/dev/shm/.penstock-jobs"):
+            assert cluster.run(WORKERS[0], f"ls {folder}") == ""
+    finally:
+        cluster.configure("plugstack.conf", plain)
+
+
 def test_volumes_of_the_pod_are_in_the_jail(cluster: JailCluster) -> None:
     """S104: one below the upper folder is each worker's own; the jail's on / changes nothing."""
     script = "hostname >/scratch/name; cat /scratch/name; ls /scratch"

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -455,6 +456,139 @@ def test_what_is_planted_ends_the_step_with_the_reason(
         host.run("sh", "-c", f"{restore}; rm -f /tmp/failed")
     host.check("scontrol", "update", "nodename=worker-0", "state=resume")
     host.wait_idle()
+
+
+ISOLATED = f"{LINE} job_isolation=on"
+OWN = """
+import json, os, socket, subprocess, sys
+mark = sys.argv[1]
+for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+    with open(f"{folder}/{mark}", "w") as file:
+        file.write(mark)
+with socket.socket(socket.AF_UNIX) as one:
+    one.bind(f"/tmp/{mark}.socket")
+subprocess.run(["ipcmk", "-M", "4096", "-p", "0666"], check=True, stdout=subprocess.DEVNULL)
+"""
+SEEN = """
+import json, os, subprocess
+shared = subprocess.run(["ipcs", "-m"], check=True, capture_output=True, text=True).stdout
+print(json.dumps({
+    "files": sorted(
+        name for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in os.listdir(folder)
+    ),
+    "segments": sum(line.startswith("0x") for line in shared.splitlines()),
+    "users": sorted(
+        {os.stat(f"/proc/{pid}").st_uid for pid in os.listdir("/proc") if pid.isdigit()}
+    ),
+}))
+"""
+RANKS = """
+import os, time
+path, rank = "/dev/shm/ranks", os.environ["SLURM_PROCID"]
+if rank == "0":
+    with open(path + ".new", "w") as file:
+        file.write("from rank 0")
+    os.rename(path + ".new", path)
+while not os.path.exists(path):
+    time.sleep(0.02)
+print(open(path).read(), os.readlink("/proc/self/ns/ipc"))
+"""
+
+
+@pytest.fixture
+def isolated(host: JailHost) -> Generator[None]:
+    """Programs of jobs, and each job with files and memory of its own."""
+    for name, text in (("own", OWN), ("seen", SEEN), ("ranks", RANKS)):
+        host.write(f"{JAIL}/opt/{name}.py", text)
+    host.check("chmod", "1777", f"{JAIL}/var/tmp")
+    host.plugstack(ISOLATED)
+    yield
+    host.wait_idle()
+    for folder in ("/tmp", "/dev/shm"):
+        left = host.check("find", f"{folder}/.penstock-jobs", "-mindepth", "1", "-name", "[0-9]*")
+        assert left == ""
+    assert host.check("ls", "/run/penstock/ipc").split() == ["lock"]
+
+
+def seen(host: JailHost, job: str, user: str) -> dict[str, Any]:
+    """What another step of a job sees."""
+    command = ("srun", "-Q", "--overlap", f"--jobid={job}", "python3", "/opt/seen.py")
+    return json.loads(host.check(*command, user=user, cwd="/"))
+
+
+@pytest.mark.usefixtures("isolated")
+def test_two_jobs_on_a_node_see_nothing_of_each_other(host: JailHost) -> None:
+    """S171: processes, files, sockets and memory of a user and of root in the jail."""
+    host.check("touch", "/tmp/of-the-node")
+    jobs = {
+        user: batch(host, f"python3 /opt/own.py of-{user} && echo has >$HOME/has; sleep 3000", user)
+        for user in ("alice", "root")
+    }
+    for user, job in jobs.items():
+        home = "/root" if user == "root" else "/home/alice"
+        eventually(f"{user} has its own", lambda h=home: host.run("cat", f"{JAIL}{h}/has").out, 20)
+        found = seen(host, job, user)
+        mark = f"of-{user}"
+        assert found["files"] == sorted([f"{mark}.socket", mark, mark, mark])
+        assert found["segments"] == 1
+        # PID 1, whose own is uid 0, and the processes of this step.
+        assert found["users"] == ([0] if user == "root" else [0, 2001])
+        host.check("rm", f"{JAIL}{home}/has")
+    # A job of a third user, in which nothing is.
+    third = json.loads(host.check("srun", "-Q", "python3", "/opt/seen.py", user="bob", cwd="/"))
+    assert (third["files"], third["segments"]) == ([], 0)
+    host.check("rm", "/tmp/of-the-node")
+    assert host.run("ls", "/tmp/.penstock-jobs", user="alice").code != 0
+    for job in jobs.values():
+        host.check("scancel", job)
+        ended(host, job)
+    host.wait_idle()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_ranks_and_steps_of_one_job_share_its_memory(host: JailHost) -> None:
+    """S171: as MPI does between ranks of a node; and files stay from one step to the next."""
+    script = (
+        "srun -Q -n3 -O python3 /opt/ranks.py; srun -Q cat /dev/shm/ranks; echo; "
+        "readlink /proc/self/ns/ipc; echo x >/tmp/x; srun -Q --overlap ls /tmp"
+    )
+    job = batch(host, script)
+    assert ended(host, job) == "0:0", output(host, job)
+    lines = output(host, job).splitlines()
+    assert len(set(lines[:3])) == 1
+    assert lines[3] == "from rank 0"
+    assert lines[0] == f"from rank 0 {lines[4]}"
+    assert lines[5:] == ["x"]
+    own = host.check("readlink", "/proc/1/ns/ipc").strip()
+    assert own != lines[4]
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_job_keeps_what_it_began_with(host: JailHost) -> None:
+    """S171: its steps find its files, also when plugstack.conf changes in between."""
+    script = "echo own >/tmp/mine; until test -e {0}; do sleep 0.1; done; srun -Q cat /tmp/mine"
+    go = "/home/alice/go"
+    job = batch(host, script.format(go))
+    eventually("it has begun", lambda: host.run("ls", f"/tmp/.penstock-jobs/tmp/{job}").out, 20)
+    host.plugstack(LINE)
+    other = batch(host, f"until test -e {go}; do sleep 0.1; done; srun -Q ls /tmp/of-the-node")
+    host.check("touch", "/tmp/of-the-node")
+    eventually("both run", lambda: host.run("squeue", "-ht", "R").out.count("\n") == 2, 20)
+    host.plugstack(ISOLATED)
+    host.check("touch", f"{JAIL}{go}")
+    assert ended(host, job) == "0:0", output(host, job)
+    assert output(host, job) == "own\n"
+    assert ended(host, other) == "0:0", output(host, other)
+    host.check("rm", f"{JAIL}{go}", "/tmp/of-the-node")
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("user", ["alice", "root"])
+def test_nobody_leaves_the_jail_with_files_of_the_jobs_own(host: JailHost, user: str) -> None:
+    """S101, S171."""
+    outcomes: dict[str, str] = json.loads(through_srun(host, user))
+    assert len(outcomes) >= ATTEMPTS
+    assert not {name: text for name, text in outcomes.items() if text.startswith("DONE")}
 
 
 def test_without_the_pid_namespace(host: JailHost) -> None:

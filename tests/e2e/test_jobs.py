@@ -24,6 +24,9 @@ from penstock.local.errors import LocalError
 
 LONG_S = 180.0
 ENFORCE = "pod-security.kubernetes.io/enforce"
+LEAST: Json = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+PROFILE: Json = {"spec": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}}
+"""With both, slurmctld and slurmrestd fit the level `restricted`."""
 WORKERS = "slurm-worker-slinky"
 VOLUMES: list[Json] = [{"name": "share", "persistentVolumeClaim": {"claimName": "share"}}]
 MOUNTS: list[Json] = [{"name": "share", "mountPath": "/shared"}]
@@ -125,7 +128,10 @@ def both(clusters: Callable[[str], Cluster]) -> tuple[Cluster, Cluster]:
     login = manifests.loginset(
         login={"volumeMounts": MOUNTS}, template={"spec": {"volumes": VOLUMES}}
     )
-    shared.apply(share(), manifests.controller(), manifests.restapi(), unprivileged(), login)
+    least: Json = {"securityContext": LEAST}
+    slurmctld = manifests.controller(slurmctld=least, reconfigure=least, template=PROFILE)
+    restapi = manifests.restapi(slurmrestd=least, template=PROFILE)
+    shared.apply(share(), slurmctld, restapi, unprivileged(), login)
     held.create()
     held.apply(
         manifests.config_map("slurm-files", **{"cgroup.conf": CGROUP_CONF, "gres.conf": GPUS}),
@@ -158,8 +164,9 @@ def enforce(cluster: Cluster, level: str) -> None:
 
 
 def test_from_a_job_to_its_pod_and_a_copy_of_its_file(shared: Shared, tmp_path: Path) -> None:
-    """S039, D6, D30: the node that squeue names is a label of its pod.
+    """S039, S172, D6, D30: the node that squeue names is a label of its pod.
 
+    slurmctld has no capability, and the namespace enforces `baseline` for logins and workers.
     The pod is there at all since `privileged: false` and an empty list are taken at their word.
     """
     script = "head -c 1048576 /dev/urandom >/root/output.txt; sha256sum </root/output.txt"

@@ -633,3 +633,56 @@ def test_accounts_and_queue_stay_while_all_workers_are_away(cluster: SlurmCluste
     scale(cluster, "large", 1)
     records.recorded(waiting)
     cluster.until_workers({"large-0"})
+
+
+def active(cluster: SlurmClusterSite) -> list[int]:
+    """The ordinals of the NodeSet burst that are to have a pod."""
+    found = cluster.kubectl("get", "nodesetpowerstates", "burst", "-o", "json")
+    return json.loads(found)["spec"].get("activeNodes", [])
+
+
+def test_a_job_powers_a_node_up_and_its_pod_goes_once_it_is_idle(
+    site: Site, cluster: SlurmClusterSite
+) -> None:
+    """D60, D62: a job that comes while the operator is away has its node when that is back."""
+    declared = cluster.kubectl("get", "nodesets.slurm.nebius.ai", "large", "-o", "json")
+    spec = {
+        **json.loads(declared)["spec"],
+        "replicas": 2,
+        "ephemeralNodes": True,
+        "initialNumberEphemeralNodes": 0,
+    }
+    cluster.patch({"slurmConfig": {"suspendTime": 3}})
+    api = {"apiVersion": "slurm.nebius.ai/v1alpha1", "kind": "NodeSet"}
+    cluster.apply({**api, "metadata": {"name": "burst"}, "spec": spec})
+
+    def may_power() -> bool:
+        account = "jsonpath={.spec.serviceAccountName}"
+        named = cluster.kubectl("get", "pod", cluster.slurmctld, "-o", account)
+        return named == "cpu-slurm-controller" and cluster.nodes().get("burst-1") == "idle~"
+
+    eventually("slurmctld has the nodes and may power them up", may_power, 240)
+    assert active(cluster) == []
+    submit = "chroot /mnt/jail sbatch --parsable --output=/dev/null"
+    with site.without_operator():
+        number = cluster.run("cpu-login-0", "sshd", f"{submit} -w burst-1 --wrap 'sleep 1'").strip()
+        eventually("Slurm's program noted it", lambda: active(cluster) == [1], 120)
+    assert job(cluster, "-w", "burst-0", "hostname").split() == ["burst-0"]
+
+    def has_ended() -> bool:
+        return "JobState=COMPLETED" in cluster.scontrol("show", "job", number)
+
+    eventually("the job of before has run", has_ended, 240)
+
+    def pods_of_burst() -> str:
+        chosen = ("-l", "slurm.nebius.ai/nodeset=burst", "-o", "name")
+        return cluster.kubectl("get", "pods", *chosen)
+
+    eventually("no pod is left", lambda: not pods_of_burst(), 240)
+    assert active(cluster) == []
+    states = cluster.nodes()
+    assert states["burst-0"] in {"idle%", "idle~"}
+    assert states["burst-1"] in {"idle%", "idle~"}
+    assert states["large-0"] == "idle"
+    assert "DRAIN" not in cluster.scontrol("show", "node", "burst-[0-1]")
+    cluster.kubectl("delete", "nodesets.slurm.nebius.ai/burst", "--wait=false")

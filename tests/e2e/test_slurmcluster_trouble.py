@@ -6,10 +6,12 @@ import base64
 import json
 import os
 import secrets
+import shlex
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.base.times import parse
 from penstock.local.images import build_jail
 from penstock.render.nebius.config.partition_lines import DEFAULT_PARTITIONS
+from penstock.slurm.auth.key_rotation import named
 
 EXAMPLE = (Path(__file__).parents[2] / "examples/slurmcluster.yaml").read_text()
 ON_CLAIM = "{name: jail, persistentVolumeClaim: {claimName: jail}}"
@@ -376,29 +379,144 @@ def test_an_unknown_filter_or_volume_is_rejected_and_without_webhooks_reported(
     trouble.jobs_go_on()
 
 
-def test_a_worker_with_another_key_does_not_join_and_a_condition_names_it_and_the_secret(
+PROBE = """
+while [ ! -e /root/enough ]; do
+  begin=$(date +%s%N)
+  if timeout 60 {command} >/dev/null 2>&1; then word=ok; else word=failed; fi
+  echo $word $begin $(date +%s%N)
+done
+"""
+"""In a job that runs, or that starts none: the workers have few CPUs."""
+COMMANDS = {
+    "srun": "srun --jobid={job} --overlap true",
+    "sbatch": "sbatch --hold --job-name=held --mem=1M -o /dev/null --wrap=true",
+    "sinfo": "sinfo",
+}
+ACROSS = """
+srun -N2 -n2 --mem=1M --overlap sh -c "until [ -e /root/changed ]; do sleep 0.2; done; hostname"
+srun -N2 -n2 --mem=1M hostname
+"""
+KILLED_IN_ROTATION = (1, 2, 3, 5)
+"""Writes after which the operator is killed: of the condition, and of annotations of pods."""
+
+
+@dataclass
+class Gap:
+    """Seconds in which a command that is called again and again failed."""
+
+    calls: int
+    failed: int
+    seconds: float
+    slowest: float
+
+    @classmethod
+    def of(cls, text: str) -> Gap:
+        """Of the output of PROBE: from the begin of the first failed one to that of the next ok."""
+        lines = [line.split() for line in text.splitlines()]
+        begins = [(word == "ok", int(begin) / 1e9) for word, begin, _ in lines]
+        bad = [at for ok, at in begins if not ok]
+        after = [at for ok, at in begins if ok and bad and at > bad[-1]]
+        slowest = max(int(end) - int(begin) for _, begin, end in lines) / 1e9
+        seconds = after[0] - bad[0] if after else 0.0
+        return cls(len(lines), len(bad), seconds, slowest)
+
+
+def _rotates(trouble: Trouble, key: bytes, job: str) -> dict[str, Gap]:
+    """Change the key while commands are called, one of them in a job; until all munged have it."""
+    cluster, of_job = trouble.cluster, {one: text.format(job=job) for one, text in COMMANDS.items()}
+    trouble.in_jail("rm -f /root/enough")
+    with ThreadPoolExecutor(len(COMMANDS)) as pool:
+        probes = {
+            name: pool.submit(
+                cluster.run,
+                "login-0",
+                "sshd",
+                f"chroot /mnt/jail sh -c {shlex.quote(PROBE.format(command=command))}",
+            )
+            for name, command in of_job.items()
+        }
+        try:
+            # Each has begun, with the former key.
+            trouble.in_jail(f"timeout 60 {of_job['srun']}")
+            _set_key(cluster, key)
+            trouble.key = key
+            digest = named(key)
+            eventually(
+                "munged of all pods has the key",
+                lambda: (
+                    all(
+                        digest in cluster.kubectl("logs", pod, "-c", "munge", "--tail=200")
+                        for pod in PODS
+                    )
+                    and cluster.status("KeysInUse") == "True"
+                ),
+                180,
+            )
+            eventually("a step runs", lambda: _is_done(trouble, of_job["srun"]), 60)
+        finally:
+            trouble.in_jail("touch /root/enough")
+            trouble.in_jail("scancel --name=held")
+        return {name: Gap.of(probe.result()) for name, probe in probes.items()}
+
+
+def _is_done(trouble: Trouble, command: str) -> bool:
+    return trouble.in_jail(f"sh -c 'timeout 60 {command} >/dev/null 2>&1 && echo done || :'") != ""
+
+
+def test_a_changed_munge_key_reaches_all_pods_at_one_time_under_load(
     trouble: Trouble, figure: Callable[[str], None]
 ) -> None:
-    """S111: the key of the Secret is changed for a moment, in which one worker starts."""
-    cluster = trouble.cluster
-    _set_key(cluster, secrets.token_bytes(1024))
-    cluster.patch({"slurmNodes": {"worker": {"size": 3}}})
-    # A container that runs has its volumes; its status exists before.
-    eventually("munged runs", lambda: trouble.runs("worker-2", "munge"), 60)
-    _set_key(cluster, trouble.key)
-    log = ("logs", "controller-0", "-c", "slurmctld", "--tail=200")
-    eventually("the log says so", lambda: "Invalid credential" in cluster.kubectl(*log), 60)
-    began = time.monotonic()
-    words = "the munge key of worker-2 is not that of slurmctld (Invalid credential)"
-    eventually("the condition names it", lambda: words in cluster.condition("Ready"), 60)
-    figure(f"a condition names another munge key after {time.monotonic() - began:.0f} s more")
-    words = f"Both have key munge.key of Secret {SECRET}, which was changed"
-    assert words in cluster.condition("Ready")
-    assert "worker-2" not in cluster.nodes()
+    """S163: a step of two nodes runs across the change, and nobody restarts a pod."""
+    starts = {pod: trouble.starts(pod) for pod in PODS}
+    trouble.in_jail("rm -f /root/changed")
+    job = trouble.submit(ACROSS, "-N2", "-o /root/across", "--no-requeue")
+    eventually("it runs", lambda: trouble.squeue(job) == "RUNNING 0", 60)
+    for name, gap in _rotates(trouble, secrets.token_bytes(1024), job).items():
+        figure(
+            f"munge key changed under load: {gap.failed} of {gap.calls} {name} failed, within "
+            f"{gap.seconds:.1f} s; the slowest took {gap.slowest:.1f} s"
+        )
+    trouble.in_jail("touch /root/changed")
+    eventually("the job ends", lambda: trouble.squeue(job) == "COMPLETED 0", 120)
+    said = trouble.in_jail("cat /root/across").split()
+    trouble.in_jail("rm -f /root/changed /root/across")
+    assert sorted(said) == ["worker-0", "worker-0", "worker-1", "worker-1"]
     trouble.jobs_go_on()
-    cluster.kubectl("delete", "pod", "worker-2", "--wait=false")
-    eventually("it joins", lambda: cluster.nodes().get("worker-2") == "idle", 60)
-    eventually("the condition is gone", lambda: words not in cluster.condition("Ready"), 60)
+    assert {pod: trouble.starts(pod) for pod in PODS} == starts
+
+
+def test_an_operator_killed_at_its_writes_finishes_the_change_of_a_key(trouble: Trouble) -> None:
+    """S163: it goes on where the former one ended."""
+    namespace = trouble.cluster.namespace
+    with killed_at_writes(trouble.site, namespace, KILLED_IN_ROTATION) as kills:
+        _rotates(trouble, secrets.token_bytes(64), trouble.job)
+    assert kills.after
+    trouble.jobs_go_on()
+
+
+def test_a_worker_whose_munged_keeps_the_former_key_is_named_until_it_has_the_new_one(
+    trouble: Trouble,
+) -> None:
+    """S111, S163: its sidecar is stopped, as one of a Kubernetes node that hangs."""
+    cluster, key = trouble.cluster, secrets.token_bytes(128)
+    sidecar = pid_in_pod(trouble.uids["worker-1"], "libexec/penstock/munge")
+    os.kill(sidecar, signal.SIGSTOP)
+    try:
+        _set_key(cluster, key)
+        words = "munged of worker-1 has the former key"
+        eventually("it is named", lambda: words in cluster.condition("KeysInUse"), 60)
+        eventually(
+            "the others run jobs",
+            lambda: "worker-0" in trouble.in_jail(f"srun {SMALL} -w worker-0 hostname || true"),
+            60,
+        )
+        assert trouble.squeue(trouble.job) == "RUNNING 0"
+    finally:
+        os.kill(sidecar, signal.SIGCONT)
+    trouble.key = key
+    eventually("all have the key", lambda: cluster.status("KeysInUse") == "True", 60)
+    eventually("jobs go on", lambda: _goes_on(trouble), 120)
+    trouble.jobs_go_on()
 
 
 def _set_key(cluster: SlurmClusterSite, key: bytes) -> None:

@@ -9,6 +9,7 @@ from fault_plans.actions import (
     forgotten,
     parsers,
     partitioned,
+    reboots,
     storage,
     tokens,
 )
@@ -47,12 +48,21 @@ HAPPENINGS = {
     **HYBRID,
     **OF_NEBIUS,
     **PARTITIONS.happenings,
+    **reboots.FAMILY.happenings,
     **records.USERS,
     **records.FAULTS,
     **TOGETHER,
 }
 """All that happens in plans, by name."""
 USERS = frozenset(
-    (*ACTS, *HYBRID, *NEBIUS_ACTS, *records.USERS, *PARTITIONS.users, *TOGETHER)
+    (
+        *ACTS,
+        *HYBRID,
+        *NEBIUS_ACTS,
+        *records.USERS,
+        *PARTITIONS.users,
+        *reboots.FAMILY.users,
+        *TOGETHER,
+    )
 ).union(*(family.users for family in FAMILIES))
 """Happenings that are left where nothing goes wrong."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fault_plans.actions import configuration
+from fault_plans.actions import configuration, reboots
 from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions.faults import MISHAPS
 from fault_plans.actions.nebius import NEBIUS_ACTS, NEBIUS_FAULTS, PARTITIONS
@@ -80,5 +80,5 @@ def nebius_of(seed: int) -> Plan:
         login=False,
         claims=claims if has_claims else None,
     )
-    plan = PARTITIONS.added(replace(plan, layout=layout))
+    plan = reboots.FAMILY.added(PARTITIONS.added(replace(plan, layout=layout)))
     return records.added(plan, Dice(seed + APART + 2))

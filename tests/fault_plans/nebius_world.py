@@ -7,6 +7,7 @@ import base64
 from fault_plans import nebius_specs as specs
 from fault_plans import worker_sets
 from fault_plans.actions.left_slurmcluster import LEFT_NODESET, LeftPromises, leave
+from fault_plans.actions.reboots import Reboots
 from fault_plans.api_names import CLUSTER, NEIGHBOURS, OF_NEBIUS
 from fault_plans.neighbours import neighbours
 from fault_plans.plan import Layout
@@ -42,6 +43,7 @@ class NebiusWorld(World):
         self.jobs = Jobs(self.server, self.jails, between, self.machines.silent)
         self.writer = ConfigWriter(self.server, self.jails, between, mounts.jail_changed)
         self.objects = ObjectPromises(self.server, self.promises.broken)
+        self.reboots = Reboots(self.server, self.slurms, self.promises.broken, between)
         self.left_cluster: LeftPromises | None = None
         self.neighbours = neighbours(self.api_server, layout, self.promises.broken, self.dice)
         """Further clusters of the same namespace."""

@@ -21,6 +21,7 @@ from fault_plans.pool import play_all
 from fault_plans.together import together_of
 from fault_plans.world import NODESET, SPACE, World
 from penstock.api.nebius import names
+from penstock.controllers.nebius import node_outage
 from penstock.simulation.event_loop import StuckError, simulate
 from support.mutations import MUTATIONS, Mutation
 from support.nebius_mutations import OF_NEBIUS, jails_in_use_are_overwritten
@@ -308,6 +309,18 @@ def test_plans_of_slurm_clusters_notice_a_jail_that_is_overwritten_in_use(
     assert not play(plan, silence=0.0).broken
     jails_in_use_are_overwritten(monkeypatch)
     assert _noticed(play(plan, silence=0.0, patience=180.0))
+
+
+def test_plans_of_slurm_clusters_notice_a_reboot_that_ends_a_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S115."""
+    jobs = tuple(Step(120.0 + number, "job", (1, 900.0, 0)) for number in range(4))
+    asked = (Step(130.0 + number, "reboot_machine", (number, 900.0)) for number in range(3))
+    plan = Plan(1, 3, (*jobs, *asked), Layout(nebius=CURRENT))
+    assert not play(plan, silence=0.0).broken
+    monkeypatch.setattr(node_outage, "_is_worker", lambda _: False)
+    assert _noticed(play(plan, silence=0.0))
 
 
 def _noticed(outcome: Outcome) -> bool:

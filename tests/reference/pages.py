@@ -15,6 +15,7 @@ from reference import (
     kinds,
     marks,
     metrics,
+    privileges,
     variables,
 )
 from reference.page import Page
@@ -35,6 +36,7 @@ def pages() -> list[Page]:
         marks.page(),
         flags.page(),
         variables.page(),
+        privileges.page(),
         *charts.pages(),
     ]
     lines = [f"- [{one.subject}]({one.name}.md)" for one in found]

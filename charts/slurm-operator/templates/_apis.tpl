@@ -36,6 +36,11 @@
 {{- toYaml $rights.everywhere -}}
 {{- end -}}
 
+{{/* root; part: outages or rebooter. Rules about Kubernetes nodes that are rebooted, as YAML: a list. */}}
+{{- define "penstock.rights.nodes" -}}
+{{- toYaml (index (.root.Files.Get "files/rights.yaml" | fromYaml) .part) -}}
+{{- end -}}
+
 {{/* root; apis; part: validate or default. Rules of a webhook, as YAML: a list, which may be empty. */}}
 {{- define "penstock.webhook.rules" -}}
 {{- $part := index (.root.Files.Get "files/webhooks.yaml" | fromYaml) .part -}}

@@ -37,6 +37,7 @@ int arguments_parse(struct arguments *arguments, int count, char *const words[],
 {
     arguments->root[0] = '\0';
     arguments->pid_namespace = true;
+    arguments->job_isolation = false;
     memcpy(arguments->job_mounts, list, sizeof(list));
     arguments->needs_job_mounts = false;
     for (int i = 0; i < count; i++) {
@@ -44,6 +45,10 @@ int arguments_parse(struct arguments *arguments, int count, char *const words[],
             arguments->pid_namespace = true;
         else if (strcmp(words[i], "pid_namespace=off") == 0)
             arguments->pid_namespace = false;
+        else if (strcmp(words[i], "job_isolation=on") == 0)
+            arguments->job_isolation = true;
+        else if (strcmp(words[i], "job_isolation=off") == 0)
+            arguments->job_isolation = false;
         else if (strncmp(words[i], "job_mounts=", strlen("job_mounts=")) == 0) {
             if (parse_job_mounts(arguments, words[i] + strlen("job_mounts="), failure) != 0)
                 return -1;

@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "capabilities.h"
 #include "enter.h"
+#include "isolation.h"
 #include "job_mounts.h"
 #include "reaper.h"
 
@@ -92,10 +93,13 @@ static int get_job(spank_t spank, struct job *job)
 static int enter(spank_t spank)
 {
     struct job job;
+    bool isolated = false;
     int error;
 
     if (get_job(spank, &job) != 0 ||
         job_mounts_read(&mounts, arguments.job_mounts, arguments.needs_job_mounts, &failure) != 0 ||
+        isolation_enter_ipc(job.id, &isolated, &failure) != 0 ||
+        (isolated && isolation_add_mounts(&mounts, &failure) != 0) ||
         enter_root(arguments.root, &root, &mounts, &job, &failure) != 0)
         return -1;
     error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
@@ -144,6 +148,38 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char *words[])
     if (!active || check_root(&root, &failure) == 0)
         return 0;
     return report("run the task");
+}
+
+/*
+ * Once for each job and node, before its first step, in a process of root outside the jail. A job that
+ * began before plugstack.conf changed keeps what it began with. A failure drains the node.
+ */
+int slurm_spank_job_prolog(spank_t spank, int count, char *words[])
+{
+    uint32_t job;
+
+    if (arguments_parse(&arguments, count, words, &failure) != 0 || !arguments.job_isolation)
+        return 0; /* each step reports the former */
+    if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
+        (void) failure_of(&failure, "spank_get_item", "S_JOB_ID");
+    else if (isolation_begin(job, &failure) == 0)
+        return 0;
+    return report("isolate the job");
+}
+
+/* The same after its last step. What cannot be removed is in slurmd's log, and drains no node. */
+int slurm_spank_job_epilog(spank_t spank, int count, char *words[])
+{
+    uint32_t job;
+
+    (void) count, (void) words;
+    if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
+        (void) failure_of(&failure, "spank_get_item", "S_JOB_ID");
+    else
+        (void) isolation_remove(job, &failure);
+    if (failure.text[0] != '\0')
+        (void) report("remove the job's own files");
+    return 0;
 }
 
 /*

@@ -12,6 +12,13 @@
 #include <unistd.h>
 
 static const char variable[] = "${SLURM_JOB_ID}";
+static const char temporary[] = "tmp"; /* the mode of lines that the plug-in itself adds */
+
+/* Modes of folders of jobs, and of those above, which hide temporary files from other jobs. */
+struct modes {
+    mode_t above;
+    mode_t job;
+};
 
 /* A folder that is open, and its path for messages. */
 struct folder {
@@ -148,7 +155,8 @@ static int check_shared(const struct folder *folder, struct failure *failure)
  * A job's folder is made without any permission, gets its owner, and last its mode. So one of root
  * without permissions was not finished, on this node or another one, and any can do it.
  */
-static int give_to_job(const struct folder *folder, const struct job *job, struct failure *failure)
+static int give_to_job(const struct folder *folder, const struct job *job, mode_t mode,
+                       struct failure *failure)
 {
     struct stat found;
     bool unfinished;
@@ -160,7 +168,7 @@ static int give_to_job(const struct folder *folder, const struct job *job, struc
         return failure_of_call(failure, "fchown", folder->path, errno);
     if (found.st_uid != job->user && !(found.st_uid == 0 && unfinished))
         return failure_of(failure, "this folder of the job has another owner", folder->path);
-    if (unfinished && fchmod(folder->fd, 0700) != 0)
+    if (unfinished && fchmod(folder->fd, mode) != 0)
         return failure_of_call(failure, "fchmod", folder->path, errno);
     return 0;
 }
@@ -197,7 +205,7 @@ static void replace(struct folder *folder, const struct folder *next, struct fai
 
 /* From the volume to the job's folder in it. */
 static int open_source(struct folder *folder, const char *volume, char *path,
-                       const struct job *job, struct failure *failure)
+                       const struct job *job, struct modes modes, struct failure *failure)
 {
     struct folder next;
     char name[NAME_MAX + 1], *rest = path, *word;
@@ -218,10 +226,11 @@ static int open_source(struct folder *folder, const char *volume, char *path,
         of_job = of_job || found > 0;
         if (strchr(name, '$') != NULL)
             return failure_of(failure, "this variable is not known, only ${SLURM_JOB_ID}", word);
-        (void) open_or_make(&next, folder, name, of_job ? 0 : 0755, failure);
+        (void) open_or_make(&next, folder, name, of_job ? 0 : modes.above, failure);
         replace(folder, &next, failure);
         if (result_of(failure) != 0 ||
-            (of_job ? give_to_job(folder, job, failure) : check_shared(folder, failure)) != 0)
+            (of_job ? give_to_job(folder, job, modes.job, failure) : check_shared(folder, failure)) !=
+                0)
             return -1;
     }
     return of_job ? 0 : failure_of(failure, "the same folder for all jobs", folder->path);
@@ -274,16 +283,31 @@ static int apply(char *line, const char *root, const struct job *job, struct fai
     const char *volume = strsep(&line, "\t");
     char *path = strsep(&line, "\t"), *place = strsep(&line, "\t");
     const char *mode = strsep(&line, "\t");
+    struct modes modes = {.above = 0755, .job = 0700};
 
     if (mode == NULL || line != NULL || *volume != '/' || *place != '/' ||
-        (strcmp(mode, "rw") != 0 && strcmp(mode, "ro") != 0))
+        (strcmp(mode, "rw") != 0 && strcmp(mode, "ro") != 0 && strcmp(mode, temporary) != 0))
         return failure_of(failure, "no line of the list of job mounts", volume);
-    if (open_source(&source, volume, path, job, failure) == 0 &&
+    if (strcmp(mode, temporary) == 0)
+        modes = (struct modes){.above = 0700, .job = 01777};
+    if (open_source(&source, volume, path, job, modes, failure) == 0 &&
         open_target(&target, root, place, failure) == 0)
         (void) mount_on(&source, &target, strcmp(mode, "ro") == 0, failure);
     close_fd(source.fd, source.path, failure);
     close_fd(target.fd, target.path, failure);
     return result_of(failure);
+}
+
+int job_mounts_add_temporary(struct job_mounts *mounts, const char *volume, const char *folder,
+                             const char *target, struct failure *failure)
+{
+    size_t used = strlen(mounts->text), size = sizeof(mounts->text) - used;
+    int length = snprintf(mounts->text + used, size, "\n%s\t%s/%s\t%s\t%s\n", volume, folder,
+                          variable, target, temporary);
+
+    if (length < 0 || (size_t) length >= size)
+        return failure_of_call(failure, "add mount", target, EFBIG);
+    return 0;
 }
 
 int job_mounts_apply(struct job_mounts *mounts, const char *root, const struct job *job,

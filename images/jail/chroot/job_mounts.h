@@ -31,6 +31,13 @@ int job_mounts_read(struct job_mounts *mounts, const char *file, bool needed,
                     struct failure *failure);
 
 /*
+ * Add a mount of the plug-in's own: a folder of the job below `folder` of `volume`, which is the
+ * job's alone, as a place of temporary files at `target` in the jail. Returns 0, or -1.
+ */
+int job_mounts_add_temporary(struct job_mounts *mounts, const char *volume, const char *folder,
+                             const char *target, struct failure *failure);
+
+/*
  * Make the job's folders with the job's owner, and mount them below `root`. The caller has a mount
  * namespace of its own, in which the volumes are still to be found. Returns 0, or -1.
  */

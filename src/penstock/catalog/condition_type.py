@@ -46,9 +46,9 @@ class ConditionType(StrEnum):
     )
     KEYS_IN_USE = (
         "KeysInUse",
-        "Controller",
+        "Controller, SlurmCluster",
         "True",
-        "Whether all daemons use the slurm.key of the Secret, after its first change.",
+        "Whether all daemons use the slurm.key or munge.key of the Secret, after its first change.",
     )
     PARTITIONS_DRAINING = (
         "PartitionsDraining",
@@ -88,7 +88,7 @@ class ConditionType(StrEnum):
     )
     PODS_ADOPTED = (
         "PodsAdopted",
-        "Accounting, Controller, LoginSet, RestApi, SlurmCluster",
+        "Accounting, Controller, LoginSet, NodeConfigurator, RestApi, SlurmCluster",
         "False",
         "Whether pods stay that another operator created.",
     )

@@ -216,6 +216,37 @@ class Event(StrEnum):
         "Normal",
         "A reservation may stay in Slurm, as nobody can be asked to delete it.",
     )
+    NODE_OUT_OF_SERVICE = (
+        "NodeOutOfService",
+        "Normal",
+        "A Kubernetes node is cordoned and its workers leave, as a condition of it asks.",
+    )
+    NODE_REBOOT_ALLOWED = (
+        "NodeRebootAllowed",
+        "Normal",
+        "No worker is on the Kubernetes node any more: its rebooter may reboot it.",
+    )
+    NODE_REBOOTED = "NodeRebooted", "Normal", "A requested reboot of a Kubernetes node is done."
+    NODE_IN_SERVICE = (
+        "NodeInService",
+        "Normal",
+        "A Kubernetes node has workers again; a cordon of the operator is removed.",
+    )
+    NODE_WAITS = (
+        "NodeOutageWaits",
+        "Normal",
+        "A requested reboot or drain of a Kubernetes node waits for the cause in the event.",
+    )
+    NODE_OUTAGE_BLOCKED = (
+        "NodeOutageBlocked",
+        "Warning",
+        "A requested reboot or drain of a Kubernetes node needs a person.",
+    )
+    NODE_EVICTION = (
+        "NodeEviction",
+        "Normal",
+        "A drained worker is deleted, as its Kubernetes node is out of service.",
+    )
     CHECK_DRAINED = (
         "CheckDrained",
         "Warning",
@@ -241,6 +272,11 @@ class Event(StrEnum):
         "Normal",
         "The reservation of a Slurm node is deleted, by a reaction of a check.",
     )
+    POWER_STATE_CORRECTED = (
+        "PowerStateCorrected",
+        "Normal",
+        "spec.activeNodes follows the nodes that slurmctld powers up or down.",
+    )
     NOT_DELIVERED = (
         "NotDelivered",
         "Warning",
@@ -256,6 +292,7 @@ class ActionReason(StrEnum):
     POD_ENDED = "PodEnded"
     OLD_REVISION = "OldRevision"
     NODE_FORGOTTEN = "SlurmNodeForgotten"
+    NOT_REBOOTED = "NotRebooted"
 
 
 def deletion_of(kind: str) -> str:

@@ -42,6 +42,24 @@ VARIABLES: Final = (
         "Prefix of the labels `<prefix>/tier-N` of Kubernetes nodes, for topology.conf.",
     ),
     Variable(
+        "REBOOTER_COMMAND",
+        "rebooter",
+        "systemctl reboot",
+        "The command that reboots the Kubernetes node, run in the root of its first process.",
+    ),
+    Variable(
+        "REBOOTER_NODE_NAME",
+        "rebooter",
+        "",
+        "The Kubernetes node; the operator sets it.",
+    ),
+    Variable(
+        "REBOOTER_EVICTION_METHOD",
+        "rebooter",
+        "evict",
+        "How pods leave the node: only `evict`. The operator sets it.",
+    ),
+    Variable(
         "PENSTOCK_WEBHOOK_PORT",
         "operator",
         "0",
@@ -88,6 +106,12 @@ VARIABLES: Final = (
         "operator, sconfigcontroller",
         "",
         "Address of the API server; Kubernetes sets it in pods.",
+    ),
+    Variable(
+        "SLURM_CONF",
+        "power-manager",
+        "/etc/slurm/slurm.conf",
+        "slurm.conf of the slurmctld that calls it; slurmctld sets it.",
     ),
     Variable(
         "KUBERNETES_SERVICE_PORT",
@@ -339,7 +363,7 @@ VARIABLES: Final = (
     Variable(
         "MUNGE_FOLLOW_KEY",
         "image munge",
-        "",
-        "Seconds between two checks whether the key changed; munged restarts with it.",
+        "1",
+        "Seconds between two checks whether the key changed; munged restarts with it. 0: none.",
     ),
 )

@@ -32,6 +32,8 @@ class DeletionGround(StrEnum):
     FINISHED = "Finished"
     STOPPED = "SlurmdStopped"
     FORGOTTEN = "Forgotten"
+    POWERED_DOWN = "PoweredDown"
+    NOT_REBOOTED = "NotRebooted"
     CONTROLLER_GONE = "ControllerGone"
 
 
@@ -110,6 +112,14 @@ class UndrainNode:
 @dataclass(frozen=True, slots=True)
 class ResumeNode:
     """Bring back a node that is DOWN by an act of ours (state RESUME: clears DOWN and DRAIN)."""
+
+    node: str
+    why: EventReason
+
+
+@dataclass(frozen=True, slots=True)
+class PowerDownNode:
+    """Have slurmctld power a node down once it has no job (POWER_DOWN_ASAP)."""
 
     node: str
     why: EventReason
@@ -277,6 +287,7 @@ Action: TypeAlias = (
     | DrainNode
     | UndrainNode
     | ResumeNode
+    | PowerDownNode
     | SetNodeComment
     | SetNodeFeatures
     | SetNodeTopology

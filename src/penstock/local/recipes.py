@@ -156,7 +156,7 @@ def operator_context(folder: Path, arch: str) -> None:
     shutil.copytree(_wheels(arch), folder / "site")
     programs = folder / "bin"
     programs.mkdir()
-    for program in ("slurm_operator", "sconfigcontroller", "soperator-exporter"):
+    for program in ("slurm_operator", "sconfigcontroller", "soperator-exporter", "rebooter"):
         shutil.copy2(IMAGES / OPERATOR.role / program, programs)
     source, target = ROOT / "src/penstock", folder / "src/penstock"
     target.mkdir(parents=True)

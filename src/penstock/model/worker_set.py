@@ -88,6 +88,9 @@ class WorkerSet:
     `chart_labels` are those of its chart's release that the pods are to have.
     `last` is the status as last written.
     `own_features` are features that some of its nodes have beside those in `parameters`.
+    `powered` are the ordinals that have a pod where slurmctld powers nodes up and down; None where
+    all have one. Records of such nodes come from slurm.conf, and stay without a pod. Their number
+    is `replicas`, and `power_saved` that of all nodes, with and without a pod.
     """
 
     api_version: str
@@ -114,6 +117,8 @@ class WorkerSet:
     chart_labels: Mapping[str, str]
     last: WorkerSetStatus
     own_features: frozenset[str] = frozenset()
+    powered: frozenset[int] | None = None
+    power_saved: int = 0
 
     def owns_as(self, owner: OwnerReference) -> bool:
         """Whether an owner is of the declaring object's kind: this object or a namesake."""

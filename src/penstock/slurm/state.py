@@ -74,6 +74,16 @@ class Node:
         return is_draining(self.state)
 
     @property
+    def is_powered_down(self) -> bool:
+        """Whether slurmctld has powered it down, or does so: jobs start there after a boot only."""
+        return bool(self.state & {"POWERED_DOWN", "POWERING_DOWN"}) and not self.is_powering_up
+
+    @property
+    def is_powering_up(self) -> bool:
+        """Whether slurmctld waits for its boot: no job starts there before."""
+        return "POWERING_UP" in self.state
+
+    @property
     def drained(self) -> bool:
         """Whether it drains and is empty: the only state in which its pod may be deleted.
 

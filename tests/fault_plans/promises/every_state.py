@@ -21,11 +21,12 @@ from penstock.api.nebius.active_check import ACTIVE_CHECKS
 from penstock.api.nebius.common import GROUP
 from penstock.decide.check.reaction import check_of
 from penstock.decide.observed.drain_reason import is_own_reason
+from penstock.model.node_mark import OUT_OF_SERVICE
 from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.connection import sent_at
 from penstock.simulation.apiserver.server import COLLECTOR
-from penstock.simulation.kubelet.kubelet import SimulatedNodes
+from penstock.simulation.kubelet.kubelet import NODES, SimulatedNodes
 from penstock.simulation.kubelet.pod_lifecycle import PODS, app_of, node_name
 from penstock.simulation.kubelet.workload_controllers import KINDS, KRUISE
 from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
@@ -76,6 +77,8 @@ class Promises:
         """By uid of a cluster's object, when it was created."""
         self._taken_at: dict[str, float] = {}
         """By uid of a pod, when somebody else than the operator had it deleted."""
+        self._out_at: dict[str, float] = {}
+        """By Kubernetes node, when it was out of service last."""
         for space, slurm in slurms.items():
             slurm.starting.append(partial(self._starts, space))
         server.deleting.append(self._delete)
@@ -100,6 +103,11 @@ class Promises:
             marked = _notes(change.last.obj).get(CONFIG_RESTART)
             if marked:
                 self._restarts[change.last.obj["metadata"]["uid"]].add(marked)
+        if change.resource == NODES and any(
+            one is not None and OUT_OF_SERVICE in _notes(one.obj)
+            for one in (change.old, change.new)
+        ):
+            self._out_at[change.key[1]] = _now()
         if change.resource == self._names.clusters and change.old is None:
             self._clusters_at[change.last.obj["metadata"]["uid"]] = _now()
         if change.resource == worker_sets.CLUSTERS:
@@ -184,7 +192,7 @@ class Promises:
         at_once = sent_at.get() - asked < AT_ONCE_S
         if at_once and slurm.lifted_at.get(node, float("-inf")) >= asked:
             return
-        jobs = [job.id for job in slurm.jobs_on(node)]
+        jobs = [job.id for job in slurm.jobs_on(node) if "CONFIGURING" not in job.state]
         if jobs:
             self.broken.append(f"pod {name} was deleted while jobs {jobs} ran on it")
         record = slurm.ctld.nodes.get(node)
@@ -194,6 +202,9 @@ class Promises:
             return
         if record is None:
             self.broken.append(f"pod {name} was deleted though its slurmd runs unregistered")
+        elif record.flags & {"POWERING_DOWN", "POWERED_DOWN", "POWERING_UP"}:
+            # No job starts there before a boot.
+            return
         elif "DRAIN" not in record.flags:
             self.broken.append(f"pod {name} was deleted while its node took jobs")
         self._needed(obj)
@@ -217,7 +228,7 @@ class Promises:
         was long on its way was decided on when there were others, and what others delete in the
         last second nobody can have seen.
         """
-        if _now() - sent_at.get() > LONG_S:
+        if _now() - sent_at.get() > LONG_S or self._leaves(pod):
             return
         meta = pod["metadata"]
         owner = next(iter(meta.get("ownerReferences", ())), {"uid": "", "name": ""})
@@ -244,6 +255,14 @@ class Promises:
             self.broken.append(
                 f"pod {meta['name']} was deleted though all {len(living)} of {fewest} are wanted"
             )
+
+    def _leaves(self, pod: Json) -> bool:
+        """Whether its Kubernetes node is, or was lately, out of service."""
+        on = pod["spec"].get("nodeName", "")
+        now = self._server.find(NODES, "", on)
+        if now is not None and OUT_OF_SERVICE in _notes(now):
+            return True
+        return _now() - self._out_at.get(on, float("-inf")) < STALE_S
 
     def _daemon_needed(self, pod: Json, nodeset: Json) -> None:
         """A pod is taken from a machine only when that is not, or was not lately, as it was."""

@@ -36,6 +36,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {"spec.populateJail": {"image": "i", "k8sNodeFilterName": "cpu"}}, "populateJail"),
     (CURRENT, {"spec.sConfigController": {"node": {"k8sNodeFilterName": "cpu"}}}, "sConfigControl"),
     (CURRENT, {"spec.maintenance": "skipPopulateJail"}, "maintenance"),
+    (CURRENT, {"spec.jobIsolation": "PerJob"}, "jobIsolation"),
     *(
         (OLDER, {f"{path}.volumes.jail": {"volumeSourceName": "jail"}}, f"{path}.volumes.jail")
         for path in (CONTROLLER, LOGIN, "spec.slurmNodes.worker")

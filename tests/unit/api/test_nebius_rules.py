@@ -481,8 +481,8 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         "nodeconfigurator-5.0-0",
-        {"spec.rebooter.image": ABSENT},
-        "spec.rebooter.image",
+        {"spec.customContainer": {"enabled": True}},
+        "spec.customContainer.image",
         "must be given while it is enabled",
     ),
 ]
@@ -838,14 +838,13 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (
         OLDER,
         {"spec.slurmNodes.worker.rebooter": {"enabled": True}},
-        "spec.slurmNodes.worker.rebooter: not served yet",
+        "spec.slurmNodes.worker.rebooter: not used: a NodeConfigurator",
     ),
     (
         OLDER,
         {"spec.slurmNodes.worker.enableGDRCopy": True},
         "spec.slurmNodes.worker.enableGDRCopy: not served yet",
     ),
-    ("nodesets-5.0-1", {}, "spec.ephemeralNodes: not served yet"),
     (
         NODES,
         {
@@ -875,7 +874,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (NODES, {"spec.sshd": "s"}, "spec.sshd: not used: spec.configMapRefSshd is"),
     (NODES, {"spec.nodeAttributes": {}}, "spec.nodeAttributes: not used: spec.nodeConfig is"),
     (NODES, {"spec.slurmd.cgroupVersion": "v1"}, "spec.slurmd.cgroupVersion: not used"),
-    ("nodesetpowerstates-5.0-0", {}, "spec.activeNodes: not served yet"),
     (CHECK, {"spec.podTemplateNameRef": "p"}, "spec.podTemplateNameRef: not served yet"),
     (CHECK, {"spec.reactions": {"setCondition": True}}, "spec.reactions: not used"),
     (
@@ -884,7 +882,16 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
         "spec.failureReactions, spec.successReactions: not used for checkType k8sJob",
     ),
     (EACH, {"spec.slurmJobSpec.mungeContainer.args": ["x"]}, "mungeContainer: image, command"),
-    ("nodeconfigurator-5.0-0", {}, "spec: not served yet, no Kubernetes node"),
+    (
+        "nodeconfigurator-5.0-0",
+        {"spec.rebooter.command": ["x"]},
+        "spec.rebooter.command: not used: the program is /usr/bin/rebooter",
+    ),
+    (
+        "nodeconfigurator-5.0-0",
+        {"spec.customContainer.enabled": True},
+        "spec.customContainer: not used while another container is enabled",
+    ),
 ]
 
 

@@ -106,6 +106,7 @@ OURS = {
         *EMBEDDED,
         ".spec.authType",
         ".spec.jailMode",
+        ".spec.jobIsolation",
         ".status.observedGeneration",
         *SLURMCTLD,
         *WORKERS,

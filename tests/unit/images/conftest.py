@@ -27,6 +27,12 @@ def jail() -> Generator[ModuleType]:
 
 
 @pytest.fixture
+def power_manager() -> Generator[ModuleType]:
+    """What slurmctld's programs for power saving call."""
+    yield from _module("power_manager")
+
+
+@pytest.fixture
 def jail_mounts() -> Generator[ModuleType]:
     yield from _module("jail_mounts")
 

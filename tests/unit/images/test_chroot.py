@@ -13,11 +13,12 @@ from penstock.local.recipes import IMAGES
 SOURCE = IMAGES / "jail/chroot"
 CASES = Path(__file__).parents[2] / "fixtures/jail/chroot_cases.c"
 MODULES = (
-    *("arguments.c", "capabilities.c", "cgroup.c", "enter.c", "failure.c", "job_mounts.c"),
-    "reaper.c",
+    *("arguments.c", "capabilities.c", "cgroup.c", "enter.c", "failure.c", "isolation.c"),
+    *("job_mounts.c", "reaper.c"),
 )
 WRAPPED = (
-    *("access", "chdir", "chroot", "close", "fchdir", "fchmod", "fchown", "fstat", "mkdirat"),
+    *("access", "chdir", "chroot", "close", "fchdir", "fchmod", "fchown", "flock", "fstat"),
+    *("mkdir", "mkdirat", "posix_spawn", "unlink"),
     *("mount", "mount_setattr", "move_mount", "open", "open_tree", "pipe2"),
     *("poll", "prctl"),
     *("pthread_sigmask", "read", "setns", "sigaction", "stat", "syscall", "umount2", "unshare"),
@@ -104,6 +105,12 @@ def run(cases: Path, *words: str) -> subprocess.CompletedProcess[str]:
         (["/mnt/jail"], "/mnt/jail on"),
         (["/mnt/jail", "pid_namespace=on"], "/mnt/jail on"),
         (["pid_namespace=off", "/mnt/a=b"], "/mnt/a=b off"),
+        (["/mnt/jail", "job_isolation=on"], "/mnt/jail on isolated"),
+        (["/mnt/jail", "job_isolation=on", "job_isolation=off"], "/mnt/jail on"),
+        (
+            ["/a", "job_isolation=x"],
+            "plugstack.conf: unknown argument of chroot.so: job_isolation=x",
+        ),
         ([], "plugstack.conf: chroot.so needs the path of the root"),
         (["pid_namespace=off"], "plugstack.conf: chroot.so needs the path of the root"),
         ([""], "plugstack.conf: the root is no absolute path: "),
@@ -382,3 +389,109 @@ def test_only_a_list_of_root_is_read(cases: Path, root: Path, volume: Path) -> N
     assert mounted(cases, root, str(path)) == f"open({path}): No such file or directory"
     path.symlink_to("/etc/hostname")
     assert mounted(cases, root, str(path)) == f"open({path}): Too many levels of symbolic links"
+
+
+ELSEWHERE = """
+set -e
+mount --bind "$1" /mnt
+mount -t tmpfs tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+cp /mnt/cases /run/cases
+cd /
+eval "$2"
+"""
+"""The folder of the test at /mnt; all that isolation.c writes is in memory of this process."""
+
+
+def isolated(cases: Path, root: Path, script: str) -> list[str]:
+    """What a script prints that calls /run/cases; the root is /mnt/root."""
+    for name in ("tmp", "var/tmp", "dev/shm"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(cases, root.parent / "cases")
+    spaces = ["unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child"]
+    done = subprocess.run(
+        [*spaces, "sh", "-c", ELSEWHERE, "sh", str(root.parent), script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"},
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    return done.stdout.splitlines()
+
+
+def test_steps_of_one_job_share_files_and_memory_that_no_other_job_has(
+    cases: Path, root: Path
+) -> None:
+    """S171: and neither has those of the container."""
+    enter = "/run/cases isolated /mnt/root"
+    script = (
+        f"touch /tmp/of-all /dev/shm/of-all; {enter} 7 {ALICE}; {enter} 7 {ALICE}; "
+        f"{enter} 8 {BOB}; /run/cases removed 7 >/dev/null; {enter} 7 {ALICE}; "
+        "stat -c %u:%a /tmp/.penstock-jobs /dev/shm/.penstock-jobs; "
+        "stat -c 'ipc %i' -L /proc/self/ns/ipc"
+    )
+    lines = isolated(cases, root, script)
+    first, second, other, again = (lines[start : start + 4] for start in (0, 4, 8, 12))
+    assert first[1:] == [f"{ALICE} 1777"] * 3
+    assert second[1:] == [f"{ALICE} 1777 file"] * 3
+    assert other[1:] == [f"{BOB} 1777"] * 3
+    assert again[1:] == [f"{ALICE} 1777"] * 3
+    assert first[0] == second[0]
+    assert len({first[0], other[0], lines[-1]}) == 3
+    assert lines[16:18] == ["0:700", "0:700"]
+
+
+def test_a_job_that_did_not_begin_isolated_has_what_all_have(cases: Path, root: Path) -> None:
+    """S171: a change of plugstack.conf counts for jobs that begin afterwards."""
+    script = (
+        "/run/cases usual 7; mkdir -p /tmp/.penstock-jobs/tmp/7; "
+        f"/run/cases isolated /mnt/root 8 {ALICE} >/dev/null; /run/cases usual 7; "
+        "ls -d /tmp/.penstock-jobs/tmp/7"
+    )
+    assert isolated(cases, root, script) == ["usual", "usual", "/tmp/.penstock-jobs/tmp/7"]
+
+
+def test_what_is_planted_where_files_of_jobs_are_is_not_used(cases: Path, root: Path) -> None:
+    """S171: users of the container's /tmp may have written there first."""
+    enter = f"/run/cases isolated /mnt/root 7 {ALICE} || :"
+    script = (
+        f"ln -s /etc /tmp/.penstock-jobs; {enter}; rm /tmp/.penstock-jobs; "
+        f"mkdir /tmp/.penstock-jobs; chown {BOB} /tmp/.penstock-jobs; {enter}"
+    )
+    assert isolated(cases, root, script) == [
+        "openat2(/tmp/.penstock-jobs): Too many levels of symbolic links",
+        "folders of jobs need a folder of root's, which is not: /tmp/.penstock-jobs",
+    ]
+
+
+def test_each_failing_call_of_isolation_is_reported(cases: Path, root: Path) -> None:
+    """S171: while a job begins, and while it ends, after which nothing is left."""
+    _, calls = isolated(cases, root, "/run/cases isolated-faults /mnt/root 0")
+    count, result = calls.split()
+    assert result == "ok"
+    lines = isolated(cases, root, f"/run/cases isolated-faults /mnt/root {count}")[2:]
+    texts = [line.partition(" ")[2] for line in lines]
+    assert len(texts) == int(count)
+    assert not [text for text in texts if "(" not in text], texts
+    for text in (
+        "mkdir(/run/penstock/ipc): ",
+        "open(/run/penstock/ipc/lock): ",
+        "flock(/run/penstock/ipc/lock): ",
+        "unshare(CLONE_NEWIPC): ",
+        "mount bind(/run/penstock/ipc/1",
+    ):
+        assert [one for one in texts if one.startswith(text)], text
+    script = (
+        f"/run/cases isolated /mnt/root 7 {ALICE} >/dev/null; /run/cases removed 7; "
+        "find /run/penstock /tmp /dev/shm -name 7; "
+        "grep -c ' /run/penstock' /proc/self/mountinfo || :"
+    )
+    *failures, done, left = isolated(cases, root, script)
+    assert (done, left) == ("ok", "0")
+    assert len(failures) == 9
+    assert not [one for one in failures if "(" not in one], failures
+    for call in ("umount2(", "unlink(", "posix_spawn(", "waitpid("):
+        assert [one for one in failures if one.startswith(call)], failures

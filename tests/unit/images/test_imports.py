@@ -21,6 +21,7 @@ MINIMAL = {
     "fnmatch",
     "io",
     "itertools",
+    "json",
     "os",
     "pathlib",
     "pwd",
@@ -29,6 +30,7 @@ MINIMAL = {
     "shutil",
     "signal",
     "socket",
+    "ssl",
     "stat",
     "struct",
     "subprocess",
@@ -37,6 +39,7 @@ MINIMAL = {
     "threading",
     "time",
     "types",
+    "typing",
     "zlib",
 }
 

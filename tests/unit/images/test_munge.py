@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.slurm.auth.key_rotation import named
+
 PROGRAM = Path(__file__).parents[3] / "images/entrypoints/munge"
 SHIMS = {
     # Without the owners: no user munge is needed to run these tests.
@@ -16,6 +18,11 @@ SHIMS = {
     "setpriv": 'printf "%s\\n" "$@" >"$LOG"',
     "id": "echo ${USER_ID:-0}",
 }
+
+
+def shown(key: bytes) -> str:
+    """The line by which the operator reads which key munged has."""
+    return f"munge: munged has the key {named(key)}\n"
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Container:
             "MUNGE_KEY_FILE": str(self.key),
             "MUNGE_SOCKET_FILE": str(self.socket),
             "MUNGE_PID_FILE": str(self.folder / "run/pid"),
+            "MUNGE_FOLLOW_KEY": "0",
             **more,
         }
 
@@ -86,7 +94,7 @@ def container(tmp_path: Path) -> Container:
 def test_munged_gets_a_copy_of_the_key(container: Container) -> None:
     """munged rejects symbolic links, which the files of each Secret's mount are."""
     done = container.run("--benchmark")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, shown(bytes(range(64))))
     assert not container.key.is_symlink()
     assert container.key.read_bytes() == bytes(range(64))
     assert container.key.stat().st_mode & 0o777 == 0o400
@@ -141,7 +149,7 @@ def test_a_container_without_root_runs_munged_as_its_own_user(container: Contain
     """slurmctld's pod is not to have a container of root."""
     container.program("munged", 'printf "%s\\n" "$@" >"$LOG"')
     done = container.run(USER_ID="401")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, shown(bytes(range(64))))
     assert container.key.read_bytes() == bytes(range(64))
     assert container.key.stat().st_mode & 0o777 == 0o400
     assert {"--force", f"--key-file={container.key}"} <= set(container.called())
@@ -165,6 +173,7 @@ def test_munged_starts_again_with_a_changed_key_and_keeps_it_when_the_next_is_to
         container.until_called(1)
         source.write_bytes(b"x" * 32)
         assert any("changed; munged starts again" in line for line in process.stderr)
+        assert shown(b"x" * 32) in process.stderr
         container.until_called(2)
         assert container.key.read_bytes() == b"x" * 32
         source.write_bytes(b"y" * 31)
@@ -175,3 +184,19 @@ def test_munged_starts_again_with_a_changed_key_and_keeps_it_when_the_next_is_to
         process.terminate()
         with process:
             assert process.wait(10) == 143
+
+
+def test_munged_follows_the_key_unless_it_is_not_to(container: Container) -> None:
+    """S163: pods of a SlurmCluster have no variable for it."""
+    container.program("setpriv", 'echo start >>"$LOG"; exec sleep 60')
+    environment = container.environment()
+    del environment["MUNGE_FOLLOW_KEY"]
+    process = subprocess.Popen(["sh", str(PROGRAM)], env=environment)
+    try:
+        container.until_called(1)
+        (container.folder / "secret/..data/munge.key").write_bytes(b"x" * 32)
+        container.until_called(2)
+        assert container.key.read_bytes() == b"x" * 32
+    finally:
+        process.terminate()
+        assert process.wait(10) == 143

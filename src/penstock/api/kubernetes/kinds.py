@@ -178,9 +178,16 @@ class RuntimeHandler(KubeStruct, frozen=True):
     features: RuntimeFeatures | None = None
 
 
+class NodeInfo(KubeStruct, frozen=True):
+    """The system of a Node. The boot ID is another after each boot."""
+
+    boot_id: str = field(name="bootID", default="")
+
+
 class NodeStatus(KubeStruct, frozen=True):
     """Status of a Node, as the kubelet reports it."""
 
+    node_info: NodeInfo = NodeInfo()
     conditions: tuple[PodCondition, ...] | None = None
     runtime_handlers: tuple[RuntimeHandler, ...] | None = None
 
@@ -190,6 +197,13 @@ class Node(KubeObject, frozen=True):
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
+
+    def condition(self, type_: str) -> PodCondition | None:
+        """The condition of that type, if the node has it."""
+        for one in self.status.conditions or ():
+            if one.type == type_:
+                return one
+        return None
 
     @property
     def has_user_namespaces(self) -> bool:
@@ -257,6 +271,21 @@ class Deployment(KubeObject, frozen=True):
 
     spec: WorkloadSpec = field(default_factory=WorkloadSpec)
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
+
+
+class DaemonSetStatus(KubeStruct, frozen=True):
+    """On how many Kubernetes nodes the pods of a DaemonSet are."""
+
+    observed_generation: int | None = None
+    desired_number_scheduled: int | None = None
+    number_ready: int | None = None
+
+
+class DaemonSet(KubeObject, frozen=True):
+    """A DaemonSet."""
+
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+    status: DaemonSetStatus = field(default_factory=DaemonSetStatus)
 
 
 class JobStatus(KubeStruct, frozen=True):
@@ -359,6 +388,7 @@ CLAIMS = Resource(
 )
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets", StatefulSet)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", Deployment)
+DAEMON_SETS = Resource("apps", "v1", "DaemonSet", "daemonsets", DaemonSet)
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", ServiceAccount)
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles", Role)
 ROLE_BINDINGS = Resource(

@@ -48,7 +48,6 @@ NODE_SET = KindRules(
 POWER_STATE = KindRules(
     info=power_state.INFO,
     problems=validation.power_state_problems,
-    unsupported_fields=unsupported_fields.power_state_fields,
     references=related_objects.power_state_references,
 )
 ACTIVE_CHECK = KindRules(

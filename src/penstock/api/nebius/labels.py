@@ -25,6 +25,9 @@ OPERATOR: Final = "slurm-operator"
 JAILED_AGGREGATION: Final = nebius.JAILED_AGGREGATION.key
 COMMON: Final = "common"
 """Of JAILED_AGGREGATION: the group of the operator's own files."""
+CONFIGURATOR: Final = "node-configurator"
+"""app.kubernetes.io/component of the pods of a NodeConfigurator."""
+IS_CONFIGURATOR: Final = nebius.NODE_CONFIGURATOR.key
 CHECKS: Final = "soperatorchecks"
 """app.kubernetes.io/component of the objects of checks."""
 ACTIVE_CHECK: Final = nebius.ACTIVE_CHECK.key
@@ -49,6 +52,11 @@ def object_labels(component: str, cluster: str) -> dict[str, str]:
         PART_OF: OPERATOR,
         app_labels.MANAGED_BY: OPERATOR,
     }
+
+
+def configurator_selector(name: str) -> dict[str, str]:
+    """What selects the pods of a NodeConfigurator."""
+    return {**selector_labels(CONFIGURATOR, name), IS_CONFIGURATOR: app_labels.TRUE}
 
 
 def node_set_selector(node_set: str, cluster: str) -> dict[str, str]:

@@ -137,6 +137,12 @@ def config_writer_role_binding(cluster: str) -> str:
     return f"{config_writer_role(cluster)}-binding"
 
 
+def controller_account(cluster: SlurmCluster) -> str:
+    """The ServiceAccount of slurmctld's pod where NodeSets are ephemeral, and its rights."""
+    given = cluster.spec.slurm_nodes.controller.service_account_name
+    return given or f"{cluster.metadata.name}-slurm-controller"
+
+
 def exporter_account(cluster: SlurmCluster, prefix: str) -> str:
     """The ServiceAccount of the exporter: the user's, or the operator's."""
     given = cluster.spec.slurm_nodes.exporter.service_account_name

@@ -71,6 +71,7 @@ WORKERS_BESIDE_NODE_SETS = (
 JAIL_MODE_KEPT = "spec.jailMode cannot change: create another SlurmCluster with the other mode"
 POPULATE_JAIL_NEEDED = "spec.populateJail: Required value, unless spec.jailMode is None"
 JailMode = Literal["Shared", "PerWorker", "None"]
+JobIsolation = Literal["None", "PerJob"]
 AUTH_TYPE_KEPT = (
     "spec.authType cannot change, as all daemons and jobs would have to change at once: create "
     "another SlurmCluster with the other type, and move users there"
@@ -159,6 +160,15 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
             UNSTORED,
         ),
     ] = "Shared"
+    job_isolation: Annotated[
+        JobIsolation,
+        about(
+            "PerJob: each job has its own /tmp, /var/tmp, /dev/shm and System V shared memory on a "
+            "worker, which its steps share and its end removes. None: all jobs of a worker have "
+            "the same. It counts for jobs that begin afterwards.",
+            UNSTORED,
+        ),
+    ] = "None"
     auth_type: Annotated[
         AuthType,
         about(

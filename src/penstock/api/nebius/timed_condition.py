@@ -7,6 +7,7 @@ from typing import Annotated
 from penstock.api.kubernetes.meta import Condition, Json
 from penstock.api.kubernetes.schema import about
 from penstock.api.kubernetes.spec_parts import CONDITION, Status
+from penstock.base import times
 
 
 class TimedCondition(Condition, frozen=True):
@@ -36,3 +37,33 @@ class TimedStatus(Status, frozen=True):
     ] = ()
     reason: Annotated[str, about("Not used: conditions have reasons.")] = ""
     update_status: Annotated[str, about("Not used: conditions have it.")] = ""
+
+
+def timed(
+    status: TimedStatus, found: tuple[Condition, ...], now: float
+) -> tuple[TimedCondition, ...]:
+    """The conditions with the time of their last update, which these kinds require."""
+    old = {_fields(one): one.last_update_time for one in status.conditions}
+    return tuple(
+        TimedCondition(
+            type=one.type,
+            status=one.status,
+            reason=one.reason,
+            message=one.message,
+            observed_generation=one.observed_generation,
+            last_transition_time=one.last_transition_time,
+            last_update_time=old.get(_fields(one)) or times.write(now),
+        )
+        for one in found
+    )
+
+
+def _fields(one: Condition) -> tuple[str, str, str, str, int, str]:
+    return (
+        one.type,
+        one.status,
+        one.reason,
+        one.message,
+        one.observed_generation,
+        one.last_transition_time,
+    )

@@ -11,9 +11,12 @@ from typing import Final, Generic, TypeVar
 
 from penstock.api.nebius.active_check import ActiveCheck, ActiveCheckSpec, CheckContainer, Reactions
 from penstock.api.nebius.common import NodeContainer
-from penstock.api.nebius.node_configurator import NodeConfigurator
+from penstock.api.nebius.node_configurator import (
+    ConfiguratorContainer,
+    NodeConfigurator,
+    NodeConfiguratorSpec,
+)
 from penstock.api.nebius.nodeset import NodeSet, NodeSetSpec
-from penstock.api.nebius.power_state import NodeSetPowerState
 from penstock.api.nebius.slurmcluster import ConfigWriter, SlurmCluster, SlurmClusterSpec
 from penstock.api.nebius.worker import WorkerNode
 
@@ -144,7 +147,7 @@ WORKER: tuple[Row[WorkerNode], ...] = (
     Row(
         f"{_NODE}.worker.rebooter",
         lambda w: w.rebooter is not None and w.rebooter.enabled,
-        f"{_NOT_YET}, no Kubernetes node is rebooted",
+        "not used: a NodeConfigurator has the rebooter",
     ),
     Row(
         f"{_NODE}.worker.enableGDRCopy",
@@ -153,11 +156,6 @@ WORKER: tuple[Row[WorkerNode], ...] = (
     ),
 )
 NODES: tuple[Row[NodeSetSpec], ...] = (
-    Row(
-        "spec.ephemeralNodes",
-        lambda s: s.ephemeral_nodes,
-        f"{_NOT_YET}, all nodes have a pod",
-    ),
     Row(
         "spec.docker",
         lambda s: s.docker is not None and s.docker.enabled,
@@ -238,11 +236,6 @@ def nodeset_fields(obj: NodeSet) -> list[str]:
     return _rows(NODES, obj.spec)
 
 
-def power_state_fields(_: NodeSetPowerState) -> list[str]:
-    """A NodeSetPowerState has no effect yet."""
-    return [f"spec.activeNodes: {_NOT_YET}, all nodes have a pod"]
-
-
 def _munge_of(spec: ActiveCheckSpec) -> CheckContainer | None:
     if spec.check_type == "slurmJob":
         return spec.slurm_job_spec.munge_container if spec.slurm_job_spec is not None else None
@@ -287,9 +280,41 @@ def active_check_fields(obj: ActiveCheck) -> list[str]:
     return [f"{row.path}: {row.words}" for row in CHECK if row.used(obj.spec)]
 
 
-def node_configurator_fields(_: NodeConfigurator) -> list[str]:
-    """A NodeConfigurator has no effect yet."""
-    return [f"spec: {_NOT_YET}, no Kubernetes node is configured or rebooted"]
+_OTHER_CONTAINER: Final = "not used while another container is enabled: there is one DaemonSet"
+CONFIGURATOR: tuple[Row[NodeConfiguratorSpec], ...] = (
+    Row(
+        "spec.rebooter.command",
+        lambda s: s.rebooter.enabled and bool(s.rebooter.command),
+        "not used: the program is /usr/bin/rebooter",
+    ),
+    Row(
+        "spec.rebooter.name",
+        lambda s: s.rebooter.enabled and bool(s.rebooter.name),
+        "not used: the container is rebooter",
+    ),
+    Row(
+        "spec.customContainer",
+        lambda s: _is_enabled(s.custom_container) and s.rebooter.enabled,
+        _OTHER_CONTAINER,
+    ),
+    Row(
+        "spec.nodeConfigurator",
+        lambda s: (
+            _is_enabled(s.node_configurator)
+            and (s.rebooter.enabled or _is_enabled(s.custom_container))
+        ),
+        _OTHER_CONTAINER,
+    ),
+)
+
+
+def _is_enabled(container: ConfiguratorContainer | None) -> bool:
+    return container is not None and container.enabled
+
+
+def node_configurator_fields(obj: NodeConfigurator) -> list[str]:
+    """Those of a NodeConfigurator."""
+    return _rows(CONFIGURATOR, obj.spec)
 
 
 def _containers(spec: SlurmClusterSpec) -> Iterator[str]:

@@ -159,9 +159,10 @@ def node_configurator_problems(obj: NodeConfigurator) -> Iterator[Problem]:
     if sizes := list(size_problems(spec)):
         yield from sizes
         return
+    # The rebooter without an image is the operator's.
     for field, container in (
-        ("rebooter", spec.rebooter),
         ("customContainer", spec.custom_container),
+        ("nodeConfigurator", spec.node_configurator),
     ):
         if container is not None and container.enabled and container.image is None:
             yield Problem(f"spec.{field}.image", f"{ABSENT} while it is enabled")

@@ -55,6 +55,13 @@ ROLLING_UPDATE: Final = Mark(
     OPERATOR,
     "Whether the update strategy of its NodeSet is slurmAwareRollingUpdate.",
 )
+NODE_CONFIGURATOR: Final = Mark(
+    "slurm.nebius.ai/node-configurator",
+    "label",
+    "DaemonSet of a NodeConfigurator, and its pods",
+    OPERATOR,
+    "`true` on each pod of a NodeConfigurator.",
+)
 JAILED_AGGREGATION: Final = Mark(
     "slurm.nebius.ai/jailed-aggregation",
     "label",
@@ -118,5 +125,6 @@ MARKS: Final = (
     PROTECTED_FOR,
     CONTROLLER_TYPE,
     ROLLING_UPDATE,
+    NODE_CONFIGURATOR,
     JAILED_AGGREGATION,
 )

@@ -44,7 +44,7 @@ DRIFT: Final = Mark(
 ADOPTED_PODS: Final = Mark(
     "penstock.dev/adopted-pods",
     "annotation",
-    "Accounting, Controller, LoginSet, RestApi, SlurmCluster",
+    "Accounting, Controller, LoginSet, NodeConfigurator, RestApi, SlurmCluster",
     USER,
     "`Replace` has pods that another operator created replaced now.",
 )
@@ -205,7 +205,7 @@ KEY_RING: Final = Mark(
 KEYS: Final = Mark(
     "penstock.dev/keys",
     "annotation",
-    "worker pod",
+    "worker pod, any pod with munged",
     OPERATOR,
     "Which keys the pod is to show; a change makes the kubelet refresh them.",
 )
@@ -258,6 +258,27 @@ CHECK_RESULTS: Final = Mark(
     OPERATOR,
     "How each of its Slurm jobs ended, and where it ran. slurmctld forgets them.",
 )
+OUT_OF_SERVICE: Final = Mark(
+    "node.penstock.dev/out-of-service",
+    "annotation",
+    "Kubernetes node",
+    OPERATOR,
+    "Why the operator cordoned the node, and how far it is. A cordon without it is the user's.",
+)
+REBOOT_STARTED: Final = Mark(
+    "node.penstock.dev/reboot-started",
+    "annotation",
+    "Kubernetes node",
+    OPERATOR,
+    "The boot ID at which the rebooter ran its command.",
+)
+REBOOT_DONE: Final = Mark(
+    "node.penstock.dev/reboot-done",
+    "annotation",
+    "Kubernetes node",
+    OPERATOR,
+    "The request that was answered by a reboot, and the boot ID since: it is not answered again.",
+)
 MARKS: Final = (
     ROLLBACK,
     ROLLED_BACK,
@@ -295,4 +316,7 @@ MARKS: Final = (
     ASK_FINALIZER,
     SLURMD_FAILING,
     CHECK_RESULTS,
+    OUT_OF_SERVICE,
+    REBOOT_STARTED,
+    REBOOT_DONE,
 )

@@ -15,6 +15,7 @@ from penstock.catalog.reasons.keys import KeyReason
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.catalog.reasons.partition import PartitionReason
 from penstock.catalog.reasons.pods import PodReason
+from penstock.catalog.reasons.power import PowerReason
 from penstock.catalog.reasons.slurm_nodes import SlurmNodeReason
 from penstock.catalog.reasons.token import TokenReason
 from penstock.catalog.reasons.updates import UpdateReason
@@ -29,6 +30,7 @@ SUBJECTS: Final[tuple[type[ConditionReason], ...]] = (
     AccountingReason,
     PodReason,
     WorkerReason,
+    PowerReason,
     SlurmNodeReason,
     UpdateReason,
     PartitionReason,

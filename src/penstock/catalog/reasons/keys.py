@@ -9,7 +9,7 @@ class KeyReason(ConditionReason):
     """Reasons about keys and directories."""
 
     CREATING = "CreatingKeys", "A Secret with generated keys is being created.", WAIT
-    IN_USE = "KeyInUse", "All daemons use the slurm.key of the Secret.", NOTHING
+    IN_USE = "KeyInUse", "All daemons use the key of the Secret.", NOTHING
     CHANGING = (
         "KeyChanging",
         "A key rotation is under way. With status False it waits for somebody.",

@@ -24,7 +24,7 @@ class PartitionReason(ConditionReason):
     )
     NODE_SET_NOT_FOUND = (
         "NodeSetNotFound",
-        "A NodeSet in spec.nodeSets does not exist; the partition lacks its nodes.",
+        "A NodeSet that a partition or a NodeSetPowerState names does not exist.",
         "Create the NodeSet, or correct the name.",
         PERSON,
     )

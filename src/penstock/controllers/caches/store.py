@@ -9,6 +9,7 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
     CRON_JOBS,
+    DAEMON_SETS,
     JOBS,
     POD_MONITORS,
     PODS,
@@ -37,8 +38,9 @@ class CacheStore:
     """One cache for each resource. Reading is synchronous and sends nothing (see `Lookup`).
 
     Of resources of which a cluster has many objects of others it has those with a known label
-    app.kubernetes.io/name: `pods` is that of pods, Jobs, monitors and rights, `pvcs` that of PVCs.
-    One of ours without the label gets it back with the next apply, which looks for it by name.
+    app.kubernetes.io/name: `pods` is that of pods, Jobs, DaemonSets, monitors and rights, `pvcs`
+    that of PVCs. One of ours without the label gets it back with the next apply, which looks for it
+    by name.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class CacheStore:
             PODS: ours,
             JOBS: ours,
             CRON_JOBS: ours,
+            DAEMON_SETS: ours,
             SERVICE_MONITORS: ours,
             POD_MONITORS: _named(MONITORS),
             SERVICE_ACCOUNTS: ours,

@@ -9,9 +9,8 @@ from typing import Final, cast
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import STATEFUL_SETS
-from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
-from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.base.text import list_some
 from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.event import Event
@@ -25,6 +24,7 @@ from penstock.render.nebius.adopted_workload import DeclaredPods
 from penstock.render.parts import kept_template as template
 from penstock.render.parts.kept_template import REPLACED, REPLACING
 
+_KINDS: Final = ("StatefulSet", "Deployment", "DaemonSet")
 ADOPTED: Final = ConditionType.PODS_ADOPTED
 """Type of the condition about adopted pods."""
 
@@ -79,7 +79,7 @@ class AdoptedWorkload:
 
     def apply(self, *, stays: bool = False) -> Json:
         """The manifest to apply; the pods stay while they match their spec, and if it `stays`."""
-        if self.live is None or self.manifest["kind"] not in ("StatefulSet", "Deployment"):
+        if self.live is None or self.manifest["kind"] not in _KINDS:
             return self.manifest
         if not self.is_foreign:
             return template.in_live_spelling(self.manifest, self.live)
@@ -98,7 +98,7 @@ class AdoptedWorkload:
 
 
 class Adoption:
-    """That of the workloads of all SlurmClusters."""
+    """That of the workloads of all SlurmClusters and NodeConfigurators."""
 
     def __init__(self, context: NebiusContext, events: Events) -> None:
         self._client = context.client
@@ -108,7 +108,7 @@ class Adoption:
         self._releaser = StatefulSetReleaser(context, events)
 
     async def inspect(
-        self, obj: SlurmCluster, manifest: Json, pods: DeclaredPods, *, asked: bool = False
+        self, obj: KubeObject, manifest: Json, pods: DeclaredPods, *, asked: bool = False
     ) -> AdoptedWorkload:
         """The plan for one workload; OpenKruise's hands its pods over first. Raises KubeError.
 
@@ -140,7 +140,7 @@ class Adoption:
         )
 
     async def _hand_over(
-        self, obj: SlurmCluster, manifest: Json, pods: DeclaredPods, live: Json | None
+        self, obj: KubeObject, manifest: Json, pods: DeclaredPods, live: Json | None
     ) -> bool:
         """Create the successor before OpenKruise's StatefulSet goes; whether it was just created.
 
@@ -166,6 +166,6 @@ class Adoption:
         return live is None
 
 
-def _is_controlled_by(live: Json, obj: SlurmCluster) -> bool:
+def _is_controlled_by(live: Json, obj: KubeObject) -> bool:
     owners = cast("list[Json]", live["metadata"].get("ownerReferences") or [])
     return any(one.get("controller") and one.get("uid") == obj.metadata.uid for one in owners)

@@ -17,6 +17,7 @@ from penstock.controllers.observed.cluster_state import (
     TopologyText,
 )
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
+from penstock.controllers.workers.caches import owner_of
 from penstock.decide.config.conditions import has_worked
 from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
@@ -128,12 +129,28 @@ class NebiusClusters:
             accounting=accounting_link(cluster) if self.has_slurmdbd(cluster) else None,
             has_database=self.has_database(cluster),
             topology_conf=self.topology_conf(cluster),
+            power_saved=self.power_saved(cluster),
             published=self.kept_files(cluster),
             in_effect=overrides.sent or self.partitions_in_effect(cluster),
             freed=overrides.freed,
             rejected_partitions=overrides.kept,
             slurm_conf=overrides.slurm_conf if overrides.kept else "",
         )
+
+    def power_saved(self, cluster: SlurmCluster) -> Mapping[str, int]:
+        """Ordinals that slurm.conf must have of each ephemeral NodeSet, as pods of them exist."""
+        sizes: dict[str, int] = {}
+        for node_set in self.node_sets(cluster):
+            if not node_set.spec.ephemeral_nodes:
+                continue
+            workers = node_set_workers(node_set)
+            numbers = (
+                workers.names.ordinal_of(pod.metadata.name)
+                for pod in self.caches.pods_of.get(owner_of(workers))
+            )
+            most = max((one for one in numbers if one is not None), default=-1)
+            sizes[node_set.metadata.name] = most + 1
+        return sizes
 
     def topology_conf(self, cluster: SlurmCluster) -> str:
         """The text of topology.conf; empty without one."""
@@ -177,9 +194,11 @@ class NebiusClusters:
     def worker_set(self, node_set: NodeSet) -> WorkerSet:
         """The workers of a NodeSet; none while its SlurmCluster is in maintenance."""
         cluster = self.caches.cluster_of(node_set)
+        power = self.caches.power_state_of(node_set)
+        active = power.spec.active_nodes if power is not None else ()
         if cluster is None:
-            return node_set_workers(node_set)
-        return node_set_workers(node_set, cluster.spec.maintenance, cluster.metadata)
+            return node_set_workers(node_set, active=active)
+        return node_set_workers(node_set, cluster.spec.maintenance, cluster.metadata, active)
 
     def node_sets(self, cluster: SlurmCluster) -> tuple[NodeSet, ...]:
         """The NodeSets that name a SlurmCluster, by name; deleted ones until they are gone."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from penstock.api.kubernetes.kinds import (
     CRON_JOBS,
+    DAEMON_SETS,
     JOBS,
     POD_MONITORS,
     ROLE_BINDINGS,
@@ -62,6 +63,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> NebiusControllers:
     more = (
         (JOBS, caches.jobs),
         (CRON_JOBS, caches.cron_jobs),
+        (DAEMON_SETS, caches.daemon_sets),
         (POD_MONITORS, caches.pod_monitors),
         (SERVICE_ACCOUNTS, caches.service_accounts),
         (ROLES, caches.roles),

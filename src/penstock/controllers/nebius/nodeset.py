@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from penstock.api.cluster import labels as app_labels
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
     CONFIG_MAPS,
@@ -19,7 +20,9 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.nebius import labels
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
+from penstock.api.nebius.power_state import POWER_STATES
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
+from penstock.catalog.reasons.power import PowerReason
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
@@ -31,6 +34,7 @@ from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
 from penstock.controllers.observed.nebius_caches import NODE_SETS_BY_CLUSTER, NebiusCaches
 from penstock.controllers.observed.watching import PODS_BY_NODE, indexed, own_key, owner_of
 from penstock.controllers.runtime.reconciler import StatusWriter
+from penstock.controllers.runtime.report import invalid
 from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.workers.caches import WorkerCaches, own_stems, stems
 from penstock.kube import Index, Result
@@ -78,6 +82,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
     watches = (
         Watch(NODE_SETS, own_key),
         Watch(SLURM_CLUSTERS, indexed(NODE_SETS_BY_CLUSTER, own_key)),
+        Watch(POWER_STATES, own_key),
         Watch(PODS, owner_of(NODE_SETS)),
         # One that another operator made, once nobody controls it.
         Watch(PODS, node_set_of_orphan),
@@ -107,6 +112,11 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         """Reconcile one NodeSet; a deleted one is drained before it is gone."""
         node_set = self._context.caches.node_sets.get(key)
         if node_set is None:
+            return Result()
+        if self._waits_for_power_state(node_set):
+            words = f"There is no NodeSetPowerState {node_set.metadata.name} of this NodeSet yet"
+            waiting = Finding(None, PowerReason.CREATING, words)
+            await self.write(node_set, [*invalid(node_set), waiting], node_set.status)
             return Result()
         cluster = self._context.caches.cluster_of(node_set)
         source = ClusterWorkers(
@@ -139,6 +149,12 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         if outcome.rejected is not None:
             raise outcome.rejected
         return Result(requeue_after=outcome.requeue_after)
+
+    def _waits_for_power_state(self, node_set: NodeSet) -> bool:
+        """Without it no node would be active, and all workers would go."""
+        if not node_set.spec.ephemeral_nodes or node_set.metadata.deleting:
+            return False
+        return self._context.caches.power_state_of(node_set) is None
 
 
 def worker_caches(caches: NebiusCaches, pvcs: Index[PersistentVolumeClaim]) -> WorkerCaches:

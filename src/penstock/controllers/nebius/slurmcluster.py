@@ -37,6 +37,7 @@ from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.catalog.reasons.object import ObjectReason
+from penstock.controllers.auth.munge_rotation import MungeRotation
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.accounting import ClusterAccounting
@@ -87,6 +88,7 @@ from penstock.render.nebius.check import nccl_benchmark
 from penstock.render.nebius.cluster import (
     file_maps,
     login,
+    power_account,
     sconfigcontroller,
     services,
     slurmrestd,
@@ -98,6 +100,8 @@ from penstock.translate.nebius.availability import Availability
 from penstock.translate.nebius.worker_counts import versions
 from penstock.translate.nebius.worker_set import cluster_status
 
+_WITH_MUNGED = ("worker", "nodeset", "login", "accounting")
+"""Components whose pods have munged, beside slurmctld's."""
 _LOGIN_VOLUMES = "spec.slurmNodes.login.volumes"
 
 
@@ -188,6 +192,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._drift = context.drift
         self._states = context.states(SLURM_CLUSTERS, _State)
         self._secrets = ClusterSecrets(context)
+        self._keys = context.secrets
+        self._munge = MungeRotation(context, SLURM_CLUSTERS)
         self._jail = JailPopulation(context)
         self._topology = ClusterTopology(context)
         self._slurmctld = ClusterSlurmctld(context, self.events)
@@ -231,10 +237,12 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         # The jail is filled while keys are generated.
         jail = await self._jail.advance(obj, self.events)
         await self._secrets.apply(obj, self.events)
+        of_keys = await self._rotate(obj)
         of_directory = await self._sssd.reconcile(obj, self.events)
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
         await self._apply_benchmark(obj, cluster)
+        await self._apply_power_account(obj, cluster)
         report = AdoptionReport()
         slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj), report)
         whole = next(iter(slurmdbd), None)
@@ -263,6 +271,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *availability.conditions(obj, parts),
             *filter(None, [unusable]),
             availability.common(resting=resting, waiting=()),
+            *of_keys,
             *of_pvcs,
             *of_config,
             *self._topology.findings(obj),
@@ -277,6 +286,20 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *report.findings(),
             *drifted,
         ]
+
+    async def _rotate(self, obj: SlurmCluster) -> list[Finding]:
+        """Give a changed munge key to all pods."""
+        if not obj.spec.has_munge:
+            return []
+        found = self._clusters
+        return await self._munge.advance(
+            obj,
+            obj.status.conditions,
+            self._keys.value(obj.metadata.namespace, names.auth_key(obj)),
+            [pod for component in _WITH_MUNGED for pod in found.pods(obj, component)],
+            found.slurmctld_pods(obj),
+            self.events,
+        )
 
     def _undelivered(self, obj: SlurmCluster) -> Finding | None:
         """About JailedConfigs of a cluster without a jail; sconfigcontroller reports the others."""
@@ -308,6 +331,12 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         if not wanted:
             name = names.nccl_benchmark(obj.metadata.name)
             await self.objects.remove(obj, self.events, "ActiveCheck", name)
+
+    async def _apply_power_account(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
+        """The rights of slurmctld's program for power saving, as long as NodeSets need them."""
+        await self.objects.apply(obj, self.events, power_account.objects(cluster))
+        for kind, name in power_account.removed(cluster):
+            await self.objects.remove(obj, self.events, kind, name)
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool
@@ -346,6 +375,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         workers = self._states.of(obj).workers
         return soonest(
             self._slurmctld.requeue_after(obj),
+            self._munge.requeue_after(obj),
             self._topology.requeue_after(obj),
             self._accounting.requeue_after(obj),
             self._sssd.requeue_after(obj),

@@ -159,7 +159,7 @@ class ClusterTopology:
             for one in self._clusters.node_sets(obj)
         ]
         for workers, fabric in sets:
-            count = min(left, workers.replicas)
+            count = min(left, max(workers.replicas, workers.power_saved))
             left -= count
             names = {workers.names.host(ordinal) for ordinal in range(count)}
             for name in sorted(names | self._beyond(obj, workers)):

@@ -79,11 +79,16 @@ class ClusterWorkers(WorkerSource):
         return self._context.clusters.inputs(self._cluster)
 
     def has_newer(self) -> bool:
-        """Whether the object's spec changed since it was read."""
+        """Whether the object's spec, or its active nodes, changed since it was read."""
         meta = self.object.metadata
         now = self._context.caches.store.get(self.resource, meta.key)
         before = meta.uid, meta.generation
-        return now is not None and (now.metadata.uid, now.metadata.generation) != before
+        if now is not None and (now.metadata.uid, now.metadata.generation) != before:
+            return True
+        of = self._declared_by
+        if not isinstance(of, NodeSet) or not of.spec.ephemeral_nodes:
+            return False
+        return self._context.clusters.worker_set(of).powered != self.workers.powered
 
     def cluster_state(self) -> ControllerState:
         """What the API server has of its SlurmCluster.

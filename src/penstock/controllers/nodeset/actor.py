@@ -297,7 +297,13 @@ class Actor:
         if pod is None or pod.metadata.uid != action.uid:
             return True
         forgotten = action.guard is DeletionGround.FORGOTTEN
-        verdict = can_delete(pod, now, abandoned=is_orphaned, forgotten=forgotten)
+        verdict = can_delete(
+            pod,
+            now,
+            abandoned=is_orphaned,
+            forgotten=forgotten,
+            not_rebooted=action.guard is DeletionGround.NOT_REBOOTED,
+        )
         if verdict.ground is None:
             log.info("pod kept", pod=action.name, reason=verdict.why.reason)
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CRON_JOBS,
+    DAEMON_SETS,
     JOBS,
     POD_MONITORS,
     PODS,
@@ -20,7 +21,9 @@ from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
 from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
+from penstock.api.nebius.node_configurator import NODE_CONFIGURATORS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
+from penstock.api.nebius.power_state import POWER_STATES, NodeSetPowerState
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.caches.store import CacheStore
@@ -85,11 +88,14 @@ class NebiusCaches(KubernetesCaches):
         super().__init__(store)
         self.clusters = store.of(SLURM_CLUSTERS, raw=True)
         self.node_sets = store.of(NODE_SETS, raw=True)
+        self.power_states = store.of(POWER_STATES)
         self.jailed_configs = store.of(JAILED_CONFIGS, raw=True)
         self.mariadbs = store.of(MARIADBS, raw=True)
         self.grants = store.of(GRANTS, raw=True)
         self.jobs = store.of(JOBS, raw=True)
         self.active_checks = store.of(ACTIVE_CHECKS, raw=True)
+        self.daemon_sets = store.of(DAEMON_SETS, raw=True)
+        self.node_configurators = store.of(NODE_CONFIGURATORS, raw=True)
         self.cron_jobs = store.of(CRON_JOBS, raw=True)
         self.pod_monitors = store.of(POD_MONITORS, raw=True)
         self.advanced_stateful_sets = store.of(ADVANCED_STATEFUL_SETS, raw=True)
@@ -111,6 +117,12 @@ class NebiusCaches(KubernetesCaches):
     def cluster_of(self, node_set: NodeSet) -> SlurmCluster | None:
         """The SlurmCluster of a NodeSet, if it exists."""
         return next(filter(None, map(self.clusters.get, cluster_keys(node_set))), None)
+
+    def power_state_of(self, node_set: NodeSet) -> NodeSetPowerState | None:
+        """The object with the active nodes of a NodeSet, once it is that NodeSet's."""
+        found = self.power_states.get(node_set.metadata.key)
+        owner = found.metadata.controller if found is not None else None
+        return found if owner is not None and owner.uid == node_set.metadata.uid else None
 
     def populate_job(self, cluster: SlurmCluster) -> Job | None:
         """The Job that fills its jail, if it exists."""

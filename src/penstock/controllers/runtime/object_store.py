@@ -174,7 +174,7 @@ class ObjectStore:
 
 
 def _is_workload(manifest: Json) -> bool:
-    return manifest["kind"] in ("StatefulSet", "Deployment")
+    return manifest["kind"] in ("StatefulSet", "Deployment", "DaemonSet")
 
 
 def _pods_stay(manifest: Json) -> bool:

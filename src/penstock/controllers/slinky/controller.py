@@ -21,6 +21,7 @@ from penstock.api.slinky.token import TOKENS
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.auth.generated_keys import GeneratedKeys
 from penstock.controllers.auth.key_rotation import KeyRotation
+from penstock.controllers.auth.munge_rotation import MungeRotation
 from penstock.controllers.observed.members import (
     cluster_keys,
     clusters_following_nodes,
@@ -128,6 +129,7 @@ class ControllerReconciler(Reconciler[Controller]):
         self._partitions = context.changes
         self._generated = GeneratedKeys(context)
         self._keys = KeyRotation(context, context.connections)
+        self._munge = MungeRotation(context, CONTROLLERS)
         self._services = ControllerServices(context, self.events)
         self._inside = InternalSlurmctld(self._services)
         self._outside = ExternalSlurmctld(self._services)
@@ -160,6 +162,7 @@ class ControllerReconciler(Reconciler[Controller]):
             return waiting
         # Before anything is made of the keys: slurmctld begins with those that the ring knows.
         keys = [] if obj.spec.external else await self._keys.advance(obj, self.events)
+        keys += await self._rotate_munge(obj)
         brought = await self._partitions.apply(obj, self.events)
         if not (brought.cluster.slurm_key_hash and brought.cluster.jwt_key_hash):
             # One went meanwhile: a template without its hash would end slurmctld.
@@ -170,11 +173,36 @@ class ControllerReconciler(Reconciler[Controller]):
             return await self._outside.reconcile(obj, brought.cluster)
         return await self._inside.reconcile(obj, brought, keys)
 
+    async def _rotate_munge(self, obj: Controller) -> list[Finding]:
+        """Give a changed munge key to all pods."""
+        ref, caches = obj.spec.munge_key_ref, self._caches
+        if ref is None or obj.spec.external:
+            return []
+        space, key = obj.metadata.namespace, obj.metadata.key
+        workloads = [("login", one.metadata.name) for one in caches.loginsets_of.get(key)]
+        if obj.spec.accounting_ref is not None:
+            workloads.append(("slurmdbd", obj.spec.accounting_ref.name))
+        pods = [pod for one in workloads for pod in caches.pods_labelled(space, *one)]
+        for nodeset in caches.nodesets_of.get(key):
+            pods += caches.workers_of(nodeset)
+        return await self._munge.advance(
+            obj,
+            obj.status.conditions,
+            self._secrets.value(space, ref),
+            pods,
+            self._clusters.slurmctld_pods(obj),
+            self.events,
+        )
+
     def requeue_after(self, obj: Controller) -> float | None:
         """Seconds until something is compared again that no watch reports."""
         if obj.spec.external:
             return self._outside.requeue_after(obj)
-        return soonest(self._inside.requeue_after(obj), self._keys.requeue_after(obj))
+        return soonest(
+            self._inside.requeue_after(obj),
+            self._keys.requeue_after(obj),
+            self._munge.requeue_after(obj),
+        )
 
     def outdated(self, obj: Controller) -> frozenset[str]:
         """Return the conditions to remove: those of the configuration if slurmctld is external."""

@@ -19,6 +19,7 @@ from penstock.decide.action import (
     Action,
     DeleteNodeRecord,
     DrainNode,
+    PowerDownNode,
     ResumeNode,
     SetNodeComment,
     SetNodeFeatures,
@@ -34,7 +35,7 @@ from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import BusyError, SlurmError
 from penstock.slurm.rest.errors import NotFoundError as NoSuchNodeError
 
-NodeAction = DrainNode | UndrainNode | ResumeNode
+NodeAction = DrainNode | UndrainNode | ResumeNode | PowerDownNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -100,6 +101,9 @@ class SlurmActor:
                     await client.update_node(action.node, state=["UNDRAIN"])
                 case ResumeNode():
                     await client.update_node(action.node, state=["RESUME"])
+                case PowerDownNode():
+                    asap = ["POWER_DOWN", "POWER_DRAIN"]
+                    await client.update_node(action.node, state=asap)
         except SlurmError as error:
             batch.warning(
                 Event.SLURM_REFUSED, f"Node {action.node}: {error}", type(action).__name__

@@ -29,6 +29,11 @@ A slurmd that runs may have a job. So:
 6. `Forgotten`: Slurm's nodes and jobs are known and have neither the node nor a job on it, and this
    Slurm cannot have a running slurmd register again. Such pods go within the NodeSet's budget.
 
+7. `PoweredDown`: Slurm reports that it has powered the node down, or does so, and no unfinished job
+   holds it. A job that gets the node meanwhile waits for a boot, which the pod cannot offer.
+8. `NotRebooted`: slurmctld powers the node up and waits for a boot, and each job there waits for it
+   as well (CONFIGURING). The slurmd of the pod is older, so nothing of these jobs is in the pod.
+
 Else, that a Ready pod has no record in Slurm is no reason to delete it: a slurmctld that lost its
 state would cost every pod. Its slurmd registers again instead:
    `penstock.decide.slurm_node.registration`.
@@ -56,7 +61,7 @@ from penstock.decide.observed.pod import (
 )
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.slurm.known import Unknown
-from penstock.slurm.state import Node
+from penstock.slurm.state import Job, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +78,17 @@ class DeletionVerdict:
 
 
 def can_delete(
-    pod: Pod, slurm: SlurmSnapshot, *, abandoned: bool = False, forgotten: bool = False
+    pod: Pod,
+    slurm: SlurmSnapshot,
+    *,
+    abandoned: bool = False,
+    forgotten: bool = False,
+    not_rebooted: bool = False,
 ) -> DeletionVerdict:
     """Judge one pod. `abandoned`: its NodeSet goes, and so does (or did) its Controller.
 
     `forgotten`: its slurmd cannot be led to register again, should Slurm not have its node.
+    `not_rebooted`: its slurmd started before slurmctld powered the node up, should it do so.
     """
     if pod.metadata.deleting:
         return _deny(WorkerReason.TERMINATING, "is being terminated already")
@@ -93,10 +104,16 @@ def can_delete(
         return _deny(SlurmNodeReason.UNKNOWN, f"Slurm's nodes are not known: {slurm.nodes.why}")
     if isinstance(slurm.jobs_by_node, Unknown) or jobs is None:
         return _deny(SlurmNodeReason.UNKNOWN, f"Slurm's jobs are not known: {slurm.unknown_reason}")
+    if not_rebooted and node is not None and _waits_for_boot(node, jobs):
+        return _allow(
+            DeletionGround.NOT_REBOOTED, "its slurmd is older than the power-up of its node"
+        )
     if jobs:
         return _deny(WorkerReason.JOBS_RUNNING, describe_jobs(jobs))
     if has_never_started(pod) and (node is None or _takes_no_job(node)):
         return _allow(DeletionGround.NEVER_STARTED, "its slurmd never started")
+    if node is not None and node.is_powered_down and not node.busy:
+        return _allow(DeletionGround.POWERED_DOWN, "Slurm has powered its node down")
     if node is None:
         if has_slurmd_stopped(pod):
             return _allow(
@@ -124,6 +141,13 @@ def can_delete(
 
 _TAKES_NO_JOB = frozenset({"DOWN", "ERROR", "FUTURE"})
 """Base states in which slurmctld starts no job on a node. Source: slurm.conf(5), State."""
+
+
+def _waits_for_boot(node: Node, jobs: tuple[Job, ...]) -> bool:
+    """Whether neither the node nor any job on it has begun to work."""
+    if not node.is_powering_up or "COMPLETING" in node.state:
+        return False
+    return all("CONFIGURING" in job.state and "COMPLETING" not in job.state for job in jobs)
 
 
 def _takes_no_job(node: Node) -> bool:

@@ -17,6 +17,7 @@ from penstock.decide.action import (
     RemoveStandIns,
     SetPvcOwners,
     SetReservation,
+    UndrainNode,
 )
 from penstock.decide.nodeset.worker_plan import WorkerPlan
 
@@ -30,7 +31,7 @@ def in_order(
     workers: Sequence[WorkerPlan],
     with_conditions: bool,
     registrations: Sequence[RegisterNode | RemoveStandIns],
-    records: Sequence[DrainNode | DeleteNodeRecord],
+    records: Sequence[DrainNode | UndrainNode | DeleteNodeRecord],
     of_set: Sequence[SetAction],
 ) -> tuple[Action, ...]:
     """All actions. Pods get their marks before Slurm gets drains, and are deleted after all others.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.decide.action import Action, SetPvcOwners
+from penstock.decide.nodeset import power_saving
 from penstock.decide.nodeset.action_order import in_order
 from penstock.decide.nodeset.conditions import findings
 from penstock.decide.nodeset.creation import plan_creations
@@ -66,6 +67,7 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
     outdated = observed.outdated_of((*roles.kept, *roles.updating))
     reservation = maintenance(view, observed.slurm, observed.deletion, outdated)
     orphaned = orphaned_records(view, observed, roles.wanted)
+    undrains = power_saving.undrains(view, observed)
     finalizer = finalizer_action(view, observed.deletion, orphaned, has_foreign_pvcs=bool(unowned))
     actions = in_order(
         creations=plan_creations(view, observed, roles, terminating_pvcs),
@@ -73,7 +75,7 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
         workers=workers,
         with_conditions=not postponed,
         registrations=registrations.actions,
-        records=orphaned.actions,
+        records=(*orphaned.actions, *undrains),
         of_set=(*reservation.actions, *((finalizer,) if finalizer is not None else ())),
     )
 

@@ -65,15 +65,21 @@ def assign_roles(view: WorkerSetView, observed: ObservedWorkers) -> PodRoles:
     sized = own
     if len(numbers) < len(view.pods):
         sized = tuple(worker for worker in own if worker.ordinal is not None)
-    surplus = len(sized) - observed.replicas
-    to_delete = workers_to_scale_in(view.workers.marks, sized, surplus)
+    powered = view.workers.powered
+    if powered is None:
+        surplus = len(sized) - observed.replicas
+        to_delete = workers_to_scale_in(view.workers.marks, sized, surplus)
+    else:
+        to_delete = tuple(worker for worker in sized if worker.ordinal not in powered)
     stays = _without(sized, to_delete)
     update = rollout(view, observed, (*stays, *other_mode))
     kept = _without(alive, (*to_delete, *update.updating))
     used = staying = frozenset(numbers.values())
     if len(stays) < len(view.pods):
         staying = frozenset(one.ordinal for one in stays if one.ordinal is not None)
-    wanted = ordinals.wanted(observed.replicas, staying)
+    wanted = tuple(sorted(powered or ()))
+    if powered is None:
+        wanted = ordinals.wanted(observed.replicas, staying)
     unused = [number for number in wanted if number not in used]
     pinned = node_pins.pins(view, observed.all) if unused else dict[str, str]()
     free = tuple(_slot(view.workers.names, number, pinned) for number in unused)

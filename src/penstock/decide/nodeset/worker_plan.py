@@ -9,6 +9,7 @@ from penstock.decide.action import (
     DeletePod,
     DrainNode,
     PatchPod,
+    PowerDownNode,
     ResumeNode,
     SetNodeComment,
     SetNodeFeatures,
@@ -17,7 +18,9 @@ from penstock.decide.action import (
     UndrainNode,
 )
 from penstock.decide.drain.request import cordon_changes, drain_request, next_node_update
+from penstock.decide.nodeset import power_saving
 from penstock.decide.nodeset.worker_steps import DeleteWorker, KeepWorker, WorkerStep
+from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.pod import deadline, labels
@@ -38,7 +41,7 @@ class WorkerPlan:
     topology: SetNodeTopology | None = None
     comment: SetNodeComment | None = None
     features: SetNodeFeatures | None = None
-    drain: DrainNode | None = None
+    drain: DrainNode | PowerDownNode | None = None
     resume: UndrainNode | ResumeNode | None = None
     conditions: SetPodConditions | None = None
     delete: DeletePod | None = None
@@ -73,7 +76,10 @@ def plan_worker(view: WorkerSetView, step: KeepWorker) -> WorkerPlan:
     """All actions about a pod that stays for now."""
     worker, deletion = step.worker, step.deletion
     workers, marks, now = view.workers, view.workers.marks, view.now
-    request = drain_request(marks, worker, deletion, view.propagated_conditions)
+    # A drain would stay on the record of a node that is powered down.
+    powers = workers.powered is not None and deletion is DrainCause.SCALE_IN
+    drained_for = None if powers else deletion
+    request = drain_request(marks, worker, drained_for, view.propagated_conditions)
     cordon = cordon_changes(marks, worker, request, now)
     annotations = {
         **cordon,
@@ -102,7 +108,11 @@ def plan_worker(view: WorkerSetView, step: KeepWorker) -> WorkerPlan:
         drain = replace(update, while_idle=step.while_idle)
     else:
         resume = update
+    if powers:
+        drain, resume = power_saving.power_down(worker), None
     stays = deletion is None
+    if wait is None and stays:
+        wait = power_saving.not_rebooted_in(workers, worker, now)
     return WorkerPlan(
         patch=patch,
         topology=topology.step(marks, worker, view.rejected_topologies, now) if stays else None,

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from penstock.catalog.event import ActionReason, Event
 from penstock.decide.action import DeletionGround, EventReason
+from penstock.decide.drain import eviction
 from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.drain.request import event_reason
 from penstock.decide.nodeset.pod_roles import PodRoles
+from penstock.decide.nodeset.power_saving import not_rebooted_in
 from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
@@ -94,14 +96,29 @@ def worker_steps(
 def _of_kept(
     view: WorkerSetView, observed: ObservedWorkers, kept: Iterable[Worker]
 ) -> Iterator[WorkerStep]:
-    """Those that stay, but for those that ended or cannot start: they are created again."""
+    """Those that stay, but for those that ended, cannot start or leave their Kubernetes node.
+
+    They are created again.
+    """
     on_delete = view.workers.update.type == "OnDelete"
     for worker in kept:
+        if eviction.is_evicted(view.workers.placement, worker):
+            verdict = can_delete(worker.pod, observed.slurm)
+            if verdict.ground is not None:
+                message = f"Kubernetes node {worker.kubernetes_node_name} is out of service"
+                why = EventReason(Event.NODE_EVICTION, message)
+                yield DeleteWorker(worker, verdict.ground, why)
+                continue
         if recreate_after(worker, view.now) == 0:
             status = worker.pod.status
             message = f"Pod {worker.name} ended ({status.reason or status.phase})"
             why = EventReason(ActionReason.POD_ENDED, message)
             yield DeleteWorker(worker, DeletionGround.FINISHED, why)
+            continue
+        if _is_not_rebooted(view, observed, worker):
+            message = f"Pod {worker.name} is older than the power-up of its node"
+            why = EventReason(ActionReason.NOT_REBOOTED, message)
+            yield DeleteWorker(worker, DeletionGround.NOT_REBOOTED, why)
             continue
         ground = None if on_delete else outdated(observed, worker)
         if ground is None:
@@ -109,3 +126,11 @@ def _of_kept(
         else:
             message = f"Pod {worker.name} never started, and the template changed"
             yield DeleteWorker(worker, ground, EventReason(ActionReason.OLD_REVISION, message))
+
+
+def _is_not_rebooted(view: WorkerSetView, observed: ObservedWorkers, worker: Worker) -> bool:
+    """Whether only another pod is the boot that slurmctld waits for."""
+    if not_rebooted_in(view.workers, worker, view.now) != 0:
+        return False
+    verdict = can_delete(worker.pod, observed.slurm, not_rebooted=True)
+    return verdict.ground is DeletionGround.NOT_REBOOTED

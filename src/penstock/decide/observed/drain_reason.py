@@ -14,6 +14,7 @@ from typing import Final
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
+from penstock.model import node_mark
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
@@ -92,7 +93,7 @@ def pod_cordon(marks: WorkerMarks, pod: Pod) -> str:
 def node_cordon(
     marks: WorkerMarks, pod: Pod, node: KubernetesNode, propagated: Sequence[str] = ()
 ) -> str:
-    """The Kubernetes node was cordoned: its annotation's words, its conditions', or plain ones."""
+    """The Kubernetes node was cordoned: words of its annotation, conditions or mark, if any."""
     words = _clean(node.metadata.annotations.get(marks.cordon_reason, ""))
     if not words:
         words = "; ".join(
@@ -100,6 +101,8 @@ def node_cordon(
             for c in node.status.conditions or ()
             if c.type in propagated and c.status == "True"
         )
+    if not words and (mark := node_mark.read(node.metadata.annotations)) is not None:
+        words = mark.purpose.reason
     return f"{marks.drain_prefix}{words}" if words else plain_node_cordon(marks, pod)
 
 

@@ -110,7 +110,7 @@ def deletions_before_recreate(
     A record that somebody drained stays: the drain would go with it.
     """
     slurm = observed.slurm
-    if slurm.unknown_reason is not None:
+    if slurm.unknown_reason is not None or view.workers.powered is not None:
         return ()
     workers, in_use = view.workers, observed.aggregates.slurm_nodes
     keys = workers.marks.comment
@@ -154,6 +154,8 @@ def orphaned_records(
     without `pruneSlurmNodeRecords`.
     """
     slurm, placements = observed.slurm, observed.placements
+    if view.workers.powered is not None:
+        return OrphanedRecords()
     if isinstance(slurm.nodes, Unknown) or slurm.unknown_reason is not None:
         return OrphanedRecords()
     unused = slurm.nodes.value.keys() - observed.aggregates.slurm_nodes

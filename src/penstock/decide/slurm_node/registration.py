@@ -41,6 +41,9 @@ def registration(view: WorkerSetView, observed: ObservedWorkers) -> Registration
     Pods that are to go count as well: only a node that Slurm has can be drained and then deleted.
     """
     slurm = observed.slurm
+    if view.workers.powered is not None:
+        # slurm.conf has their records.
+        return Registration()
     if slurm.unknown_reason is not None or observed.deletion.is_orphaned:
         return Registration()
     left = stand_ins(slurm.records)

@@ -133,6 +133,11 @@ def _declared(
         "files": files or {},
     }
     images = {name: one.image for name, one in containers.items() if one is not None and one.image}
+    return declared_pods(images, found)
+
+
+def declared_pods(images: Mapping[str, str], found: Json) -> DeclaredPods:
+    """Pods with these images, of which the rest is declared by these fields."""
     return DeclaredPods(images, _FORM + digest(canonical_json(empty.said(found))))
 
 

@@ -29,10 +29,12 @@ def pod_spec(
     host_users: bool | None = None,
     pull_secrets: Iterable[tuple[LocalObjectReference, ...]] = (),
     service_account: str = "",
+    mounts_token: bool = True,
 ) -> Json:
     """A pod spec. `first` are a user's init containers, which run before all others.
 
-    Without a ServiceAccount the pod has no token. Each PVC has one volume.
+    Without a ServiceAccount the pod has no token, and its containers have none unless it
+    `mounts_token`. Each PVC has one volume.
     """
     spec: Json = {
         **place,
@@ -54,7 +56,7 @@ def pod_spec(
         # The API server writes the old name of the field too. Source: Kubernetes API reference,
         # PodSpec v1.
         spec |= {"serviceAccountName": service_account, "serviceAccount": service_account}
-    else:
+    if not service_account or not mounts_token:
         spec["automountServiceAccountToken"] = False
     return merge_pvcs(spec)
 

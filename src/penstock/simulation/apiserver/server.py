@@ -236,7 +236,9 @@ class ApiServer:
             if k not in own and k not in SERVERS_OWN_AT_DELETION and v not in ({}, [])
         }
         if address.sub == "status":
-            kept = {k: v for k, v in had.items() if k not in own}
+            if address.resource != "/nodes":
+                kept = {k: v for k, v in had.items() if k not in own}
+            # Kubelets write annotations by the status of their node.
             new = {**old, "status": new.get("status", {})}
         elif address.resource != "/nodes":
             new = {k: v for k, v in new.items() if k != "status"}

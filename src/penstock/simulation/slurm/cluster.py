@@ -199,6 +199,9 @@ class SimulatedSlurm:
             return
         del self.slurmds[name]
         for job in self.jobs_on(name):
+            if "CONFIGURING" in job.state:
+                # Nothing of it runs before the boot that slurmctld waits for.
+                continue
             self.lost_jobs.append(job)
             self.ctld.finish(job, NODE_FAIL)
         node = self.ctld.nodes.get(name)

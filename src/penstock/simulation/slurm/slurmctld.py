@@ -300,6 +300,9 @@ class SimulatedSlurmctld:
                     node.base = "IDLE"
             elif state == "DOWN":
                 node.base = "DOWN"
+            elif state in {"POWER_DOWN", "POWER_DRAIN"} and "CLOUD" in node.flags:
+                # Both together are POWER_DOWN_ASAP.
+                node.flags |= {state, "DRAIN"} if state == "POWER_DRAIN" else {state}
             else:
                 raise SlurmctldError(*INVALID_TRANSITION)
         if "reason" in values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -75,13 +75,21 @@ def node_set_workers(
     node_set: NodeSet,
     maintenance: Maintenance = "none",
     of_cluster: ObjectMeta | None = None,
+    active: Collection[int] = (),
 ) -> WorkerSet:
-    """The workers that a NodeSet declares; `maintenance` is the mode of its SlurmCluster."""
+    """The workers that a NodeSet declares; `maintenance` is the mode of its SlurmCluster.
+
+    `active` are the ordinals of the ephemeral nodes that are to have a pod, whatever the replicas.
+    """
     meta, spec, status = node_set.metadata, node_set.spec, node_set.status
     cluster, volumes = names.cluster_of(node_set), spec.slurmd.volumes
     retention = volumes.persistent_volume_claim_retention_policy
     older = spec.node_attributes
     features = (meta.name, *spec.node_config.features, *(older.features if older else ()))
+    replicas = _replicas(spec.replicas, maintenance)
+    powered = None
+    if spec.ephemeral_nodes:
+        powered = frozenset(number for number in active if 0 <= number < replicas)
     return _worker_set(
         NODE_SETS,
         meta,
@@ -89,7 +97,7 @@ def node_set_workers(
         name=meta.name,
         cluster_field="spec.clusterName",
         template_field="spec",
-        replicas=_replicas(spec.replicas, maintenance),
+        replicas=replicas if powered is None else len(powered),
         placement=placement(spec.node_selector, spec.affinity, spec.tolerations),
         max_unavailable=spec.max_unavailable,
         pvcs=PvcPolicy(
@@ -112,6 +120,8 @@ def node_set_workers(
             conditions=status.conditions,
             template_of=versions(meta, of_cluster),
         ),
+        powered=powered,
+        power_saved=max(spec.replicas, 0) if spec.ephemeral_nodes else 0,
     )
 
 
@@ -221,6 +231,8 @@ def _worker_set(
     munge: str,
     last: WorkerSetStatus,
     own_features: frozenset[str] = frozenset(),
+    powered: frozenset[int] | None = None,
+    power_saved: int = 0,
 ) -> WorkerSet:
     """A worker set of this API, with what is the same for both kinds.
 
@@ -260,6 +272,8 @@ def _worker_set(
         chart_labels={},
         last=last,
         own_features=own_features,
+        powered=powered,
+        power_saved=power_saved,
     )
 
 

@@ -36,6 +36,19 @@ def lines(lab: Lab) -> list[str]:
     return [one for one in file(lab).splitlines() if not one.startswith("#")]
 
 
+async def apart(lab: Lab, shape: str) -> None:
+    """Have the first two workers on two Kubernetes nodes. The cluster has one worker before."""
+    await lab.available()
+    first, second = workers(shape, 2)
+    taken = host(lab, first)
+    lab.world.machines.silent.add(taken)
+    lab.world.scale(2)
+    await lab.until(
+        lambda: lab.find("/pods", second) and "nodeName" in lab.get("/pods", second)["spec"]
+    )
+    lab.world.machines.silent.discard(taken)
+
+
 async def settled(lab: Lab) -> None:
     """Wait until the cluster works and nothing of its files is on the way."""
     await lab.available()
@@ -81,6 +94,7 @@ def test_a_burst_of_labels_is_one_write_and_restarts_no_pod(shape: str) -> None:
     first, second = workers(shape, 2)
 
     async def play(lab: Lab) -> None:
+        await apart(lab, shape)
         await settled(lab)
         uids = {name: lab.get("/pods", name)["metadata"]["uid"] for name in lab.pods()}
         files = written(lab)
@@ -113,7 +127,7 @@ def test_a_burst_of_labels_is_one_write_and_restarts_no_pod(shape: str) -> None:
         assert len(files) == 2
         assert {name: lab.get("/pods", name)["metadata"]["uid"] for name in lab.pods()} == uids
 
-    played(play, shape)
+    played(play, shape, replicas=1)
 
 
 def test_workers_that_register_later_are_read_by_a_reconfigure() -> None:
@@ -139,6 +153,7 @@ def test_labels_that_contradict_others_are_reported_until_they_are_corrected() -
     """S173."""
 
     async def play(lab: Lab) -> None:
+        await apart(lab, CURRENT)
         await settled(lab)
         label(lab, host(lab, "compute-0"), tier_1="leaf", tier_2="leaf")
         label(lab, host(lab, "compute-1"), tier_1="leaf")
@@ -149,7 +164,7 @@ def test_labels_that_contradict_others_are_reported_until_they_are_corrected() -
         await lab.until(lambda: "unknown" not in file(lab), 60)
         await lab.until(lambda: "above itself" not in lab.condition()[2])
 
-    played(play, CURRENT)
+    played(play, CURRENT, replicas=1)
 
 
 def test_a_users_file_is_used_and_a_missing_one_is_reported() -> None:

@@ -56,6 +56,48 @@ def test_a_pod_whose_slurmd_may_have_a_job_stays(answer: SlurmSnapshot, reason: 
     assert verdict.why.reason == reason
 
 
+@pytest.mark.parametrize("state", [("IDLE", "POWERING_DOWN"), ("DOWN", "POWERED_DOWN", "CLOUD")])
+def test_a_node_that_slurmctld_powers_down_lets_its_pod_go(state: tuple[str, ...]) -> None:
+    verdict = can_delete(pod(), slurm(known_nodes(node(0, *state))))
+    assert verdict.ground is DeletionGround.POWERED_DOWN
+
+
+@pytest.mark.parametrize(
+    ("state", "jobs"),
+    [
+        (("IDLE", "POWER_DOWN"), ()),
+        (("IDLE", "POWERING_UP"), ()),
+        (("IDLE", "POWERED_DOWN", "POWERING_UP"), ()),
+        (("MIXED", "POWERING_DOWN"), ()),
+        (("IDLE", "COMPLETING", "POWERING_DOWN"), ()),
+        (("IDLE", "POWERING_DOWN"), (job(1, 0),)),
+        (("IDLE", "POWERED_DOWN"), (job(1, 0, state="RUNNING+CONFIGURING"),)),
+    ],
+)
+def test_a_node_that_is_not_yet_or_no_more_powered_down_keeps_its_pod(
+    state: tuple[str, ...], jobs: tuple[Job, ...]
+) -> None:
+    assert not can_delete(pod(), slurm(known_nodes(node(0, *state)), jobs)).allowed
+
+
+@pytest.mark.parametrize(
+    ("state", "jobs", "allowed"),
+    [
+        (("ALLOCATED", "POWERING_UP"), (job(1, 0, state="RUNNING+CONFIGURING"),), True),
+        (("IDLE", "POWERING_UP"), (), True),
+        (("ALLOCATED", "POWERING_UP"), (job(1, 0),), False),
+        (("MIXED", "POWERING_UP", "COMPLETING"), (), False),
+        (("ALLOCATED",), (job(1, 0, state="RUNNING+CONFIGURING"),), False),
+    ],
+)
+def test_a_slurmd_older_than_the_power_up_goes_while_all_jobs_wait_for_the_boot(
+    state: tuple[str, ...], jobs: tuple[Job, ...], allowed: bool
+) -> None:
+    answer = slurm(known_nodes(node(0, *state)), jobs)
+    assert can_delete(pod(), answer, not_rebooted=True).allowed is allowed
+    assert not can_delete(pod(), answer).allowed
+
+
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "PENDING", "NODE_FAIL"])
 def test_a_job_that_is_over_or_not_begun_holds_no_node(state: str) -> None:
     assert can_delete(pod(), slurm(known_nodes(DRAINED), (job(1, 0, state=state),))).allowed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
@@ -16,9 +17,13 @@ from penstock.api.slinky.labels import (
     REASON_PREFIX,
 )
 from penstock.decide.action import (
+    CreatePod,
     DeleteNodeRecord,
     DeletePod,
+    DeletionGround,
     DrainNode,
+    PowerDownNode,
+    RegisterNode,
     RemoveFinalizer,
     ResumeNode,
     SetNodeComment,
@@ -51,6 +56,9 @@ STATES = st.sampled_from(
         "COMPLETING",
         "NOT_RESPONDING",
         "FAIL",
+        "POWERED_DOWN",
+        "POWERING_DOWN",
+        "POWERING_UP",
     ]
 )
 REASONS = st.sampled_from(
@@ -109,7 +117,7 @@ def views(draw: st.DrawFn) -> WorkerSetView:
     )
     silent = st.integers(0, 4).map(lambda dice: dice == 0)
     deleted = draw(st.sampled_from([None, None, nodesets.NOW - 10, nodesets.NOW - 1000]))
-    return nodesets.view(
+    seen = nodesets.view(
         nodesets.nodeset(draw(st.integers(0, 4)), deleted=deleted),
         *found,
         nodes=nodesets.UNKNOWN if draw(silent) else Known(known, 1.0),
@@ -119,6 +127,11 @@ def views(draw: st.DrawFn) -> WorkerSetView:
             f"machine-{n}": nodesets.machine(n, cordoned=draw(st.booleans())) for n in range(2)
         },
     )
+    powered = draw(st.none() | st.frozensets(ORDINALS))
+    if powered is None:
+        return seen
+    workers = replace(seen.workers, powered=powered, replicas=len(powered), power_saved=4)
+    return replace(seen, workers=workers)
 
 
 def holds(job: Job, node: str) -> bool:
@@ -147,6 +160,18 @@ def test_no_pod_is_deleted_whose_slurmd_may_have_a_job(seen: WorkerSetView) -> N
         assert isinstance(seen.nodes, Known)
         assert isinstance(seen.jobs, Known)
         node = seen.nodes.value[action.node]
+        if action.guard is DeletionGround.NOT_REBOOTED:
+            assert "POWERING_UP" in node.state
+            assert "COMPLETING" not in node.state
+            assert all(
+                "CONFIGURING" in job.state for job in seen.jobs.value if holds(job, action.node)
+            )
+            continue
+        if action.guard is DeletionGround.POWERED_DOWN:
+            assert node.state & {"POWERED_DOWN", "POWERING_DOWN"}
+            assert not node.state & {"POWERING_UP", "ALLOCATED", "MIXED", "COMPLETING"}
+            assert not any(holds(job, action.node) for job in seen.jobs.value)
+            continue
         assert "DRAIN" in node.state
         assert not node.state & {"UNDRAIN", "ALLOCATED", "MIXED", "COMPLETING", "UNKNOWN"}
         assert not any(holds(job, action.node) for job in seen.jobs.value)
@@ -169,7 +194,7 @@ def test_no_drain_of_somebody_else_is_undone_or_reworded(seen: WorkerSetView) ->
 def test_a_silent_slurm_is_told_nothing(seen: WorkerSetView) -> None:
     if isinstance(seen.nodes, Known) and isinstance(seen.jobs, Known) and seen.nodes.value:
         return
-    kinds = DrainNode | UndrainNode | ResumeNode | SetNodeComment | DeleteNodeRecord
+    kinds = DrainNode | UndrainNode | ResumeNode | PowerDownNode | SetNodeComment | DeleteNodeRecord
     assert not any(isinstance(action, kinds) for action in plan(seen).actions)
 
 
@@ -183,6 +208,21 @@ def test_a_record_goes_only_without_pod_and_job(seen: WorkerSetView) -> None:
             assert not any(holds(job, action.node) for job in seen.jobs.value)
             assert not isinstance(seen.nodes, Unknown)
             assert '"another"' not in seen.nodes.value[action.node].comment
+
+
+@MANY
+@given(seen=views())
+def test_a_powered_set_creates_only_active_nodes_and_keeps_all_records(seen: WorkerSetView) -> None:
+    workers = seen.workers
+    if workers.powered is None:
+        return
+    names = {workers.names.pod(number) for number in workers.powered}
+    actions = plan(seen).actions
+    assert {one.slot.pod for one in actions if isinstance(one, CreatePod)} <= names
+    assert not any(isinstance(one, DeleteNodeRecord | RegisterNode) for one in actions)
+    for one in actions:
+        if isinstance(one, PowerDownNode):
+            assert one.node not in {workers.names.host(number) for number in workers.powered}
 
 
 @MANY

@@ -321,6 +321,16 @@ def test_plug_ins_have_their_arguments_in_one_order(current: Any):
     assert last == "required x.so a=1 b=2"
 
 
+def test_only_a_cluster_that_asks_for_it_isolates_its_jobs(current: Any):
+    """S171: an image of before the option rejects it."""
+    first = files(current())["plugstack.conf"].split("\n")
+    assert "required chroot.so /mnt/jail" in first
+    assert files(current({"spec.jobIsolation": "None"}))["plugstack.conf"].split("\n") == first
+    asked = files(current({"spec.jobIsolation": "PerJob"}))["plugstack.conf"].split("\n")
+    assert "required chroot.so /mnt/jail job_isolation=on" in asked
+    assert len(asked) == len(first)
+
+
 @given(line=WORST)
 @settings(max_examples=150, deadline=None)
 def test_no_line_of_a_user_reaches_into_another_line_or_file(line: str):

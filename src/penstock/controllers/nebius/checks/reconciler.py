@@ -24,7 +24,7 @@ from penstock.api.nebius import names
 from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
 from penstock.api.nebius.labels import ACTIVE_CHECK_FINALIZER
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
-from penstock.api.nebius.timed_condition import TimedCondition
+from penstock.api.nebius.timed_condition import timed
 from penstock.base import times
 from penstock.catalog.event import Event
 from penstock.catalog.reasons.check import CheckReason
@@ -169,20 +169,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
 
     def stored(self, obj: ActiveCheck, found: tuple[Condition, ...]) -> tuple[Condition, ...]:
         """The conditions with the time of their last update, which this kind requires."""
-        now = times.write(self.client.clock.time())
-        old = {_fields(one): one.last_update_time for one in obj.status.conditions}
-        return tuple(
-            TimedCondition(
-                type=one.type,
-                status=one.status,
-                reason=one.reason,
-                message=one.message,
-                observed_generation=one.observed_generation,
-                last_transition_time=one.last_transition_time,
-                last_update_time=old.get(_fields(one)) or now,
-            )
-            for one in found
-        )
+        return timed(obj.status, found, self.client.clock.time())
 
     def _cluster(self, obj: ActiveCheck) -> SlurmCluster | None:
         name = obj.spec.slurm_cluster_ref_name
@@ -254,14 +241,3 @@ def _is_of_checks(meta: ObjectMeta) -> bool:
 
 def _age(meta: ObjectMeta) -> tuple[str, str]:
     return meta.creation_timestamp or "", meta.name
-
-
-def _fields(one: Condition) -> tuple[str, str, str, str, int, str]:
-    return (
-        one.type,
-        one.status,
-        one.reason,
-        one.message,
-        one.observed_generation,
-        one.last_transition_time,
-    )

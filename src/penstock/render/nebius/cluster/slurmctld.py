@@ -18,6 +18,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
 from penstock.render.nebius import auth
 from penstock.render.nebius import volumes as vol
+from penstock.render.nebius.cluster import power_account
 from penstock.render.nebius.cluster.services import slurmctld_port
 from penstock.render.nebius.container import (
     SYS_ADMIN,
@@ -108,6 +109,7 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
             candidate_volume(names.candidate_configs(cluster.name), _EVERYONE_READS),
             memory(_TRIAL_SPOOL),
             memory(_STATE),
+            *power_account.token_volumes(cluster),
         ],
         place=filter_place(cluster.spec, declared.k8s_node_filter_name),
         priority_class=declared.priority_class,
@@ -116,7 +118,8 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
             *pull_secrets(declared.slurmctld, declared.munge),
             *(one.pull_secrets for one in sssd),
         ],
-        service_account=declared.service_account_name,
+        service_account=power_account.account(cluster),
+        mounts_token=not power_account.is_own(cluster),
     )
 
 
@@ -141,6 +144,7 @@ def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
                 *auth.slurmctld_mounts(cluster.spec),
                 vol.limits_mount(),
                 vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
+                *power_account.token_mounts(cluster),
                 *(m for one in sssd for m in one.mounts(has_jail=cluster.spec.has_jail)),
             ],
             mounts,

@@ -34,6 +34,9 @@ class ConfigInputs:
     `accepted` are the last known good files, while slurmctld rejects what the SlurmCluster itself
     declares. Its lines are those of these files then, and only partitions and what follows NodeSets
     are rendered from the objects. Empty while nothing is rejected.
+
+    `power_saved` are numbers of nodes by ephemeral NodeSet: one that shrinks keeps the nodes that
+    have a pod, as jobs may be there.
     """
 
     cluster: SlurmCluster
@@ -51,6 +54,7 @@ class ConfigInputs:
     rejected_partitions: frozenset[str] = frozenset()
     slurm_conf: str = ""
     accepted: Mapping[str, str] = field(default_factory=_no_files)
+    power_saved: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def name(self) -> str:

@@ -66,9 +66,9 @@ def feature_sets(inputs: ConfigInputs) -> list[str]:
     ]
 
 
-def node_range(nodeset: NodeSet) -> str:
-    """The Slurm nodes of a NodeSet as a host list; empty without any."""
-    name, count = nodeset.metadata.name, nodeset.spec.replicas
+def node_range(nodeset: NodeSet, least: int = 0) -> str:
+    """The Slurm nodes of a NodeSet, at least so many, as a host list; empty without any."""
+    name, count = nodeset.metadata.name, max(nodeset.spec.replicas, least)
     if count <= 1:
         return f"{name}-0" if count == 1 else ""
     return f"{name}-[0-{count - 1}]"
@@ -86,7 +86,7 @@ def cloud_nodes(inputs: ConfigInputs) -> list[str]:
         f"NodeName={nodes} State=CLOUD NodeAddr={nodes}.{domain} "
         f"Port={one.spec.slurmd.port or SLURMD_PORT} {one_line(node_set_workers(one).parameters)}"
         for one in ephemeral(inputs)
-        if (nodes := node_range(one))
+        if (nodes := node_range(one, inputs.power_saved.get(one.metadata.name, 0)))
     ]
 
 

@@ -22,8 +22,18 @@ def plugstack_conf(inputs: ConfigInputs) -> str:
         _line(one.required, one.path, sorted(one.arguments.items())) for one in spec.custom_plugins
     )
     nccl = [_nccl_debug(inputs), *_nccl_inspector(inputs)]
-    jail = [f"required chroot.so {JAIL}"] if inputs.cluster.spec.has_jail else []
-    return file_text([*jail, _pyxis(inputs), *nccl, *custom])
+    return file_text([*_jail(inputs), _pyxis(inputs), *nccl, *custom])
+
+
+def _jail(inputs: ConfigInputs) -> list[str]:
+    """The line of chroot.so. An image of before the option rejects it, so only who asks has it."""
+    spec = inputs.cluster.spec
+    if not spec.has_jail:
+        return []
+    isolation = [("job_isolation", "on")] if spec.job_isolation == "PerJob" else []
+    return [
+        " ".join([f"required chroot.so {JAIL}", *(f"{key}={value}" for key, value in isolation)])
+    ]
 
 
 def _pyxis(inputs: ConfigInputs) -> str:

@@ -1,0 +1,1 @@
+"""The rebooter on a Kubernetes node: runs the reboot command once the operator allows it."""

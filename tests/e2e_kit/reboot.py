@@ -1,0 +1,120 @@
+"""A Kubernetes node that is rebooted by a stub: a NodeConfigurator, and what a kubelet reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import yaml
+
+from e2e_kit.api import Json, condition
+from e2e_kit.site import OPERATOR, Site
+from e2e_kit.slurmcluster import SlurmClusterSite
+from penstock.local import install
+from penstock.local.recipes import ROOT
+from penstock.model import node_mark
+
+REBOOT = "SlurmNodeReboot"
+NAME = "slurm-rebooter"
+STUB = "stub called"
+COMMAND = f"sh -c 'echo {STUB} >> /proc/$PPID/fd/1'"
+"""Instead of `systemctl reboot`: a line in the log of the rebooter's container."""
+
+
+class RebootedNode:
+    """The Kubernetes node of a site, and the NodeConfigurator of a SlurmCluster on it."""
+
+    def __init__(self, site: Site, cluster: SlurmClusterSite) -> None:
+        self._site, self._cluster = site, cluster
+        self.name = site.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+
+    @contextmanager
+    def allowed(self) -> Generator[None]:
+        """The rights of the operator's chart while the block runs; no mark is left after it."""
+        space = self._cluster.namespace
+        self._cluster.kubectl("create", "serviceaccount", "rebooter")
+        bound = (
+            ("outages", {"name": OPERATOR, "namespace": install.SYSTEM}),
+            ("rebooter", {"name": "rebooter", "namespace": space}),
+        )
+        rights = yaml.safe_load((ROOT / "charts/slurm-operator/files/rights.yaml").read_text())
+        made: list[Json] = []
+        for part, account in bound:
+            name, api = f"{part}-{space}", "rbac.authorization.k8s.io"
+            meta = {"apiVersion": f"{api}/v1", "metadata": {"name": name}}
+            role = {"apiGroup": api, "kind": "ClusterRole", "name": name}
+            subjects = [{"kind": "ServiceAccount", **account}]
+            made.append({**meta, "kind": "ClusterRole", "rules": rights[part]})
+            made.append(
+                {**meta, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": subjects}
+            )
+        self._site.apply(*made)
+        try:
+            yield
+        finally:
+            self._site.kubectl("uncordon", self.name)
+            keys = (node_mark.OUT_OF_SERVICE, node_mark.REBOOT_STARTED, node_mark.REBOOT_DONE)
+            self._site.kubectl("annotate", "node", self.name, *(f"{key}-" for key in keys))
+            gone = [{"$patch": "delete", "type": REBOOT}]
+            self._status({"conditions": gone})
+            for one in made:
+                self._site.kubectl("delete", one["kind"], one["metadata"]["name"])
+
+    def configure(self, *, enabled: bool) -> None:
+        """Apply the NodeConfigurator, with the rebooter on or off."""
+        env = [{"name": "REBOOTER_COMMAND", "value": COMMAND}]
+        rebooter = {"enabled": enabled, "serviceAccountName": "rebooter", "env": env}
+        self._cluster.apply(
+            {
+                "apiVersion": "slurm.nebius.ai/v1alpha1",
+                "kind": "NodeConfigurator",
+                "metadata": {"name": NAME},
+                "spec": {"rebooter": rebooter, "hostNetwork": False},
+            }
+        )
+
+    def pods(self) -> list[str]:
+        """Names of the rebooter's pods."""
+        selector = "slurm.nebius.ai/node-configurator=true"
+        return self._cluster.kubectl("get", "pods", "-l", selector, "-o", "name").split()
+
+    def is_ready(self) -> bool:
+        """Whether the NodeConfigurator reports that all pods are ready."""
+        found = json.loads(self._cluster.kubectl("get", "nodeconfigurator", NAME, "-o", "json"))
+        return condition(found, "Ready").get("status") == "True" and bool(self.pods())
+
+    def processes(self) -> str:
+        """Names of all processes that the rebooter sees: those of its Kubernetes node."""
+        files = "glob.glob('/proc/*/comm')"
+        script = f"import glob; print([open(one).read().strip() for one in {files}])"
+        return self._cluster.kubectl("exec", self.pods()[0], "--", "python3", "-c", script)
+
+    def reboots(self) -> int:
+        """How often the stub was called."""
+        return self._cluster.kubectl("logs", self.pods()[0]).splitlines().count(STUB)
+
+    def ask(self) -> None:
+        """Set the condition that asks for a reboot."""
+        asked = {"type": REBOOT, "status": "True", "reason": "NodeNeedReboot", "message": "a test"}
+        self._status({"conditions": [asked]})
+
+    def boot(self, boot_id: str) -> None:
+        """Report another boot ID, until the kubelet reports its own again."""
+        self._status({"nodeInfo": {"bootID": boot_id}})
+
+    def answer(self) -> str:
+        """Status and reason of the condition."""
+        found = condition(self._get(), REBOOT)
+        return f"{found.get('status')}/{found.get('reason')}"
+
+    def is_cordoned(self) -> bool:
+        """Whether no new pod comes to it."""
+        return bool(self._get()["spec"].get("unschedulable"))
+
+    def _get(self) -> Json:
+        return json.loads(self._site.kubectl("get", "node", self.name, "-o", "json"))
+
+    def _status(self, body: Json) -> None:
+        patch = ("--subresource=status", "--type=strategic", "-p", json.dumps({"status": body}))
+        self._site.kubectl("patch", "node", self.name, *patch)
