@@ -96,17 +96,6 @@ COMMENT_CHECK = {
     },
     "successReactions": {"removeReservation": {"prefix": "suspicious"}},
 }
-BOTH_CHECK = {
-    **SLURM_CHECK,
-    "name": "broken-both",
-    "failureReactions": {
-        "drainSlurmNode": {"drainReasonPrefix": "[node_problem]"},
-        "addReservation": {"prefix": "both"},
-    },
-    "successReactions": {"removeReservation": {"prefix": "both"}},
-}
-SHARE_S = 180.0
-"""Within which a changed annotation is in slurm.conf of the workers, by way of the kubelet."""
 CHECK_S = 120.0
 """Within which a check has run: a pod that submits, and its jobs."""
 IN_PROLOG = [
@@ -424,39 +413,6 @@ def test_two_checks_of_one_node_do_not_undo_each_other(checked: SlurmClusterSite
     until(checked, "")
 
 
-def test_a_fault_of_all_workers_at_once_drains_one_until_more_may_be_drained(
-    checked: SlurmClusterSite,
-) -> None:
-    """S112: 10 % of two nodes are one, which is drained; the other follows its repair."""
-    words = f"{MISSING} [hc_program]"
-    write(checked, "7", DEVICES, *WORKERS)
-
-    def drained() -> list[str]:
-        return [node for node in WORKERS if reason(checked, node) == words]
-
-    eventually("one is drained", lambda: len(drained()) == 1, CHECKED_S)
-    for node in WORKERS:
-        runs(checked, node)
-    # Two workers that drain together are both drained for a moment.
-    eventually("one stays drained", lambda: len(drained()) == 1, CHECKED_S)
-    (first,) = drained()
-    (second,) = (node for node in WORKERS if node != first)
-    log = checked.kubectl("logs", second, "-c", "slurmd")
-    assert f"postponed: {words}: checks have drained 1 Slurm nodes, and at most 1 may be" in log
-    assert checked.session("srun hostname") == second
-    write(checked, "8", DEVICES, first)
-    eventually("the next one is drained", lambda: drained() == [second], CHECKED_S)
-    share = ("annotate", "slurmcluster", checked.name, "--overwrite")
-    checked.kubectl(*share, "check.penstock.dev/max-drained=100%")
-    write(checked, "7", DEVICES, first)
-    eventually("both are drained", lambda: len(drained()) == 2, SHARE_S)
-    checked.kubectl(*share, "check.penstock.dev/max-drained-")
-    write(checked, "8", DEVICES, *WORKERS)
-    for node in WORKERS:
-        until(checked, "", node)
-    checked.until_idle(2)
-
-
 def test_a_users_drain_outlasts_a_fault_and_its_repair(checked: SlurmClusterSite) -> None:
     """S116."""
     user = "bad cable"
@@ -574,39 +530,6 @@ def test_a_check_comments_and_reserves_its_worker_until_it_completes_there(
     checked.kubectl("delete", "activecheck", name)
 
 
-def test_a_check_that_fails_on_all_workers_drains_one_and_tries_it_again(
-    checked: SlurmClusterSite,
-) -> None:
-    """S113: the node is drained and reserved, and the next run is on it and on the other one."""
-    name, run = "broken-both", "slurmJobsStatus.lastRunStatus"
-    broken = " ".join(f"/mnt/jail/srv/broken-{node}" for node in WORKERS)
-    checked.run("login-0", "sshd", f"mkdir -p /mnt/jail/srv && touch {broken}")
-    declare(checked, BOTH_CHECK)
-    until_status(checked, name, run, "Failed")
-
-    def drained() -> list[str]:
-        mark = f"[node_problem] {name}: job "
-        return [node for node in WORKERS if reason(checked, node).startswith(mark)]
-
-    def reserved() -> list[str]:
-        found = checked.scontrol("show", "reservation", "-o")
-        return [node for node in WORKERS if f"ReservationName=both-{node} " in found]
-
-    eventually("one is drained", lambda: len(drained()) == 1, CHECKED_S)
-    assert reserved() == drained()
-    ready = "conditions[?(@.type=='Ready')].reason"
-    until_status(checked, name, ready, "DrainsPostponed")
-    (left,) = (node for node in WORKERS if node not in drained())
-    assert checked.session("srun hostname") == left
-    checked.run("login-0", "sshd", f"rm {broken}")
-    checked.kubectl("create", "job", "all-cured", f"--from=cronjob/{name}")
-    until_status(checked, name, run, "Complete")
-    eventually("no node is reserved", lambda: not reserved(), CHECKED_S)
-    until_status(checked, name, ready, "Settled")
-    checked.until_idle(2)
-    checked.kubectl("delete", "activecheck", name)
-
-
 def test_the_checks_of_the_chart_run_on_workers_without_gpus(checked: SlurmClusterSite) -> None:
     """S113: a check of GPUs is skipped with the reason, and others that depend on it run."""
     spec = checked.get()["spec"]
@@ -649,6 +572,74 @@ def test_a_benchmark_of_the_cluster_is_skipped_without_gpus(checked: SlurmCluste
     until_status(checked, name, "slurmJobsStatus.lastRunStatus", "Skipped")
     checked.patch({"periodicChecks": None})
     eventually("its CronJob is gone", lambda: not checked.kubectl(*cron), CHECKED_S)
+
+
+@pytest.fixture
+def jobs(cluster: SlurmClusterSite, prometheus: Prometheus) -> Generator[None]:
+    """Jobs of an account: one that runs, one that waits, and others that ended."""
+
+    def submit(options: str, script: str) -> str:
+        command = "chroot /mnt/jail sbatch --parsable -o /dev/null -A physics"
+        return cluster.run("login-0", "sshd", f"{command} {options} --wrap '{script}'").strip()
+
+    cluster.until_idle(2)
+    job = submit("-J drained -w worker-1", "sleep 600")
+    eventually("it runs", lambda: "State=RUNNING" in cluster.scontrol("show", "job", job), 60)
+    cluster.scontrol("update", "NodeName=worker-1", "State=DRAIN", "Reason=with a job")
+    # The exporter has seen the drain beside the job, so it counts how long it lasts.
+    drains = 'slurm_node_info{reason="with a job",state_is_drain="true"}'
+    eventually("the drain is read", lambda: prometheus.now(drains), 60)
+    cluster.run(cluster.slurmctld, "slurmctld", f"scancel {job}")
+    ended = 'slurm_node_draining_duration_seconds_count{node_name="worker-1"} > 0'
+    eventually("its end is read", lambda: prometheus.now(ended), 60)
+    cluster.scontrol("update", "NodeName=worker-1", "State=RESUME")
+    cluster.until_idle(2)
+    submit("-J done", "true")
+    submit("-J broken", "false")
+    submit("-J runs -n 1", "sleep 600")
+    submit("-J waits -N 2 --exclusive", "sleep 600")
+    yield
+    cluster.run(cluster.slurmctld, "slurmctld", "scancel -A physics")
+    cluster.until_idle(2)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_each_query_of_a_dashboard_finds_something_on_this_cluster(
+    cluster: SlurmClusterSite, prometheus: Prometheus
+) -> None:
+    """S117."""
+
+    def missing() -> list[str]:
+        return sorted(absent_queries(prometheus, cluster.namespace) - ABSENT.keys())
+
+    # The assertion names those that are missing, so it comes after the wait.
+    with contextlib.suppress(AssertionError):
+        eventually("each query finds something", lambda: not missing(), 60)
+    assert missing() == []
+    if os.environ.get("PENSTOCK_WRITE_PICTURES"):
+        write_pictures(prometheus, cluster.namespace)
+
+
+def test_the_expressions_of_alerts_name_series_and_find_the_faults_that_there_were(
+    site: Site, cluster: SlurmClusterSite, prometheus: Prometheus
+) -> None:
+    """S117: tests before drained a node, perhaps often, and nothing else is wrong now."""
+    prometheus.read_from(targets(site, cluster))
+    seen = {one.name for one in ALERTS if prometheus.series(one.expr)}
+    assert {"SlurmNodesUnavailable", "SlurmNodeDrainedLong"} <= seen
+
+    def wrong() -> list[str]:
+        return [one.name for one in ALERTS if one.name != OFTEN and prometheus.now(one.expr)]
+
+    eventually("nothing is wrong", lambda: not wrong(), 60)
+    series = {name for one in ALERTS for name in names(one.expr)}
+
+    def missing() -> set[str]:
+        return {name for name in series - ONLY_WITH_FAULTS if not prometheus.series(name)}
+
+    with contextlib.suppress(AssertionError):
+        eventually("each series is there", lambda: not missing(), 60)
+    assert missing() == set()
 
 
 def test_a_kubernetes_node_is_rebooted_once_its_job_has_ended(
@@ -699,64 +690,3 @@ def test_a_kubernetes_node_is_rebooted_once_its_job_has_ended(
 def _runs(cluster: SlurmClusterSite, pod: str) -> bool:
     path = "jsonpath={.status.phase}"
     return cluster.kubectl("get", "pod", pod, "-o", path, "--ignore-not-found") == "Running"
-
-
-@pytest.fixture(scope="module")
-def jobs(cluster: SlurmClusterSite, prometheus: Prometheus) -> Generator[None]:
-    """Jobs of an account: one that runs, one that waits, and others that ended."""
-
-    def submit(options: str, script: str) -> str:
-        command = "chroot /mnt/jail sbatch --parsable -o /dev/null -A physics"
-        return cluster.run("login-0", "sshd", f"{command} {options} --wrap '{script}'").strip()
-
-    cluster.until_idle(2)
-    job = submit("-J drained -w worker-1", "sleep 600")
-    eventually("it runs", lambda: "State=RUNNING" in cluster.scontrol("show", "job", job), 60)
-    cluster.scontrol("update", "NodeName=worker-1", "State=DRAIN", "Reason=with a job")
-    # The exporter has seen the drain beside the job, so it counts how long it lasts.
-    drains = 'slurm_node_info{reason="with a job",state_is_drain="true"}'
-    eventually("the drain is read", lambda: prometheus.now(drains), 60)
-    cluster.run(cluster.slurmctld, "slurmctld", f"scancel {job}")
-    ended = 'slurm_node_draining_duration_seconds_count{node_name="worker-1"} > 0'
-    eventually("its end is read", lambda: prometheus.now(ended), 60)
-    cluster.scontrol("update", "NodeName=worker-1", "State=RESUME")
-    cluster.until_idle(2)
-    submit("-J done", "true")
-    submit("-J broken", "false")
-    submit("-J runs -n 1", "sleep 600")
-    submit("-J waits -N 2 --exclusive", "sleep 600")
-    yield
-    cluster.run(cluster.slurmctld, "slurmctld", "scancel -A physics")
-
-
-@pytest.mark.usefixtures("jobs")
-def test_each_query_of_a_dashboard_finds_something_on_this_cluster(
-    cluster: SlurmClusterSite, prometheus: Prometheus
-) -> None:
-    """S117."""
-
-    def missing() -> list[str]:
-        return sorted(absent_queries(prometheus, cluster.namespace) - ABSENT.keys())
-
-    # The assertion names those that are missing, so it comes after the wait.
-    with contextlib.suppress(AssertionError):
-        eventually("each query finds something", lambda: not missing(), 60)
-    assert missing() == []
-    if os.environ.get("PENSTOCK_WRITE_PICTURES"):
-        write_pictures(prometheus, cluster.namespace)
-
-
-@pytest.mark.usefixtures("jobs")
-def test_the_expressions_of_alerts_name_series_and_find_the_faults_that_there_were(
-    prometheus: Prometheus,
-) -> None:
-    """S117: tests before drained a node, perhaps often, and nothing else is wrong now."""
-    seen = {one.name for one in ALERTS if prometheus.series(one.expr)}
-    assert {"SlurmNodesUnavailable", "SlurmNodeDrainedLong"} <= seen
-
-    def wrong() -> list[str]:
-        return [one.name for one in ALERTS if one.name != OFTEN and prometheus.now(one.expr)]
-
-    eventually("nothing is wrong", lambda: not wrong(), 60)
-    series = {name for one in ALERTS for name in names(one.expr)}
-    assert {name for name in series if not prometheus.series(name)} == set(ONLY_WITH_FAULTS)

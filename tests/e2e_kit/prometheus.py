@@ -39,13 +39,11 @@ class Target:
     """Labels that its monitor drops, as a pattern."""
 
 
-def _scrape(number: int, one: Target) -> Json:
+def _scrape(number: int, one: Target, file: Path) -> Json:
     found: Json = {
         "job_name": f"{number}",
         "metrics_path": one.path,
-        "static_configs": [
-            {"targets": [one.address], "labels": {**one.labels, "job": one.job}},
-        ],
+        "file_sd_configs": [{"files": [str(file)]}],
     }
     if one.dropped:
         found["metric_relabel_configs"] = [{"action": "labeldrop", "regex": one.dropped}]
@@ -57,12 +55,16 @@ class Prometheus:
 
     def __init__(self, folder: Path, targets: Sequence[Target]) -> None:
         self.began = time.time()
+        self._folder = folder
+        self.read_from(targets)
         port = _free_port()
         self._address = f"http://127.0.0.1:{port}"
         every = f"{EVERY_S}s"
         config: Json = {
             "global": {"scrape_interval": every, "scrape_timeout": every},
-            "scrape_configs": [_scrape(number, one) for number, one in enumerate(targets)],
+            "scrape_configs": [
+                _scrape(number, one, self._file(number)) for number, one in enumerate(targets)
+            ],
         }
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         with (folder / "log").open("w") as log:
@@ -76,6 +78,17 @@ class Prometheus:
                 stdout=log,
                 stderr=log,
             )
+
+    def read_from(self, targets: Sequence[Target]) -> None:
+        """Scrape the same targets at their present addresses: a replaced pod has another one."""
+        for number, one in enumerate(targets):
+            found = [{"targets": [one.address], "labels": {**one.labels, "job": one.job}}]
+            whole = self._folder / f"{number}.new"
+            whole.write_text(json.dumps(found))
+            whole.rename(self._file(number))
+
+    def _file(self, number: int) -> Path:
+        return self._folder / f"target-{number}.json"
 
     def stop(self) -> None:
         """End the process."""
