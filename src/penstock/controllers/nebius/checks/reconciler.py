@@ -52,6 +52,8 @@ NEXT_S = 1.0
 @dataclass(slots=True)
 class _State:
     collected: Collected = field(default_factory=Collected)
+    has_run: bool = False
+    """Whether this process has found a run: the cache may not show its status yet."""
 
 
 class ActiveCheckReconciler(Reconciler[ActiveCheck]):
@@ -103,6 +105,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
             await self._set_finalizers(obj, (*obj.metadata.finalizers, ACTIVE_CHECK_FINALIZER))
         state.collected = await self._results.collect(obj, cluster)
         run = state.collected.runs[-1] if state.collected.runs else None
+        state.has_run |= run is not None
         findings = [
             self._unknown(state.collected),
             postponed(cluster, state.collected.postponed),
@@ -132,7 +135,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
 
     def _is_first(self, obj: ActiveCheck) -> bool:
         """Whether the check is to run at its creation, and has not done so."""
-        if not obj.spec.run_after_creation or self._states.of(obj).collected.runs:
+        if not obj.spec.run_after_creation or self._states.of(obj).has_run:
             return False
         status = obj.status
         return status.k8s_jobs_status is None and status.slurm_jobs_status is None
