@@ -59,6 +59,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> NebiusControllers:
         client.clock,
         parts.exchange,
         parts.may_write,
+        shares_comments=True,
     )
     more = (
         (JOBS, caches.jobs),

@@ -70,6 +70,8 @@ class SlurmConnection:
     tasks: tuple[asyncio.Task[None], ...] = ()
     registering: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Locked while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
+    shares_comments: bool = False
+    """Whether checks write comments of nodes beside the operator's record."""
     comments: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Locked between reading comments of nodes and writing them: each has parts of two writers."""
     swept: Slurmrestd | None = None
@@ -91,7 +93,7 @@ class SlurmConnections:
     """The connections of all clusters of one API. Signals report what is new of a cluster.
 
     `exchange` is how slurmrestd is spoken to, and `may_write` whether this process leads at this
-    very moment.
+    very moment. `shares_comments`: see SlurmConnection.
     """
 
     def __init__(
@@ -101,7 +103,10 @@ class SlurmConnections:
         clock: Clock,
         exchange: Exchange | None = None,
         may_write: Callable[[], bool] = lambda: True,
+        *,
+        shares_comments: bool = False,
     ) -> None:
+        self._shares_comments = shares_comments
         self._endpoints = endpoints
         self._signals = signals
         self._clock = clock
@@ -190,6 +195,7 @@ class SlurmConnections:
             PartitionMirror(lambda: signals.emit(PARTITIONS_POLLED, key), clock=clock),
             ReservationMirror(lambda: self._changed(key), clock=clock),
             RegistrationMirror(lambda: signals.emit(REGISTRATION, key), clock=clock),
+            shares_comments=self._shares_comments,
         )
         link.mirror.subscribe(lambda _: self._changed(key))
         link.tasks = (

@@ -125,6 +125,8 @@ class SlurmActor:
         batch: EventBatch,
     ) -> list[bool]:
         """Write comments with the words that checks have there now, which the plan may lack."""
+        if not connection.shares_comments:
+            return await gather(self._comment(workers, client, one, batch) for one in actions)
         async with connection.comments:
             nodes = (await connection.mirror.poll()).nodes
             if not isinstance(nodes, Known):
