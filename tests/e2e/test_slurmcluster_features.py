@@ -650,7 +650,8 @@ def test_a_kubernetes_node_is_rebooted_once_its_job_has_ended(
     with node.allowed():
         node.configure(enabled=True)
         eventually("the rebooter is ready", node.is_ready, 120)
-        assert "slurm-rebooter" in node.processes()
+        # It takes its name when it has started.
+        eventually("ps shows it", lambda: "slurm-rebooter" in node.processes())
         cluster.scontrol("update", "nodename=worker-1", "state=drain", "reason=mine")
         end = "/srv/reboot-ends"
         script = (

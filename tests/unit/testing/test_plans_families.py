@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fault_plans.actions import checks, reboots
 from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions.nebius import PARTITIONS
 from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS
@@ -14,7 +15,9 @@ from fault_plans.together import TOGETHER
 
 def test_no_two_happenings_have_the_same_name() -> None:
     of_families = (family.happenings for family in FAMILIES)
-    of_nebius = (OF_NEBIUS, PARTITIONS.happenings, records.USERS, records.FAULTS, TOGETHER)
+    of_checks = (reboots.FAMILY.happenings, checks.FAMILY.happenings)
+    of_records = (records.USERS, records.FAULTS)
+    of_nebius = (OF_NEBIUS, PARTITIONS.happenings, *of_checks, *of_records, TOGETHER)
     # Plans of both APIs may have the same happening.
     named = {
         (name, one)
