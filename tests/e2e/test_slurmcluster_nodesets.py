@@ -188,6 +188,8 @@ def test_without_a_jail_jobs_and_sessions_have_the_root_of_their_container(
     said = bare.run("bare-login-0", "sshd", f"srun sh -c 'hostname; {root}'").split()
     assert said == ["plain-0", *bare.run("plain-0", "slurmd", root).split()]
     with login(BuiltIn(site.node.name), ssh_key(), bare.namespace, "bare-login-svc") as ssh:
+        # Its pod is ready a moment before its Service leads there.
+        eventually("sshd answers", lambda: ssh("echo up"))
         assert ssh("hostname; srun hostname").split() == ["bare-login-0", "plain-0"]
     assert bare.kubectl("get", "jobs,deployments", "-o", "name", "-l", BARE).split() == [
         "deployment.apps/bare-rest"

@@ -420,7 +420,7 @@ def test_jobs_are_asked_for_in_parts_and_running_ones_not_at_all():
 
         def changed(change: Change) -> None:
             if change.resource == JOBS and change.key[1] == FIRST:
-                annotations = change.last.obj["metadata"].get("annotations") or {}
+                annotations: Json = change.last.obj["metadata"].get("annotations") or {}
                 recorded.append(len(decode(annotations.get(RESULTS, ""))))
 
         lab.world.server.store.listeners.append(changed)
