@@ -598,5 +598,7 @@ def test_events_are_a_story_without_repetition(trouble: Trouble) -> None:
     places = [i for one in order for i in [_place(notes, one)] if i is not None]
     assert len(places) >= 2, notes
     assert places == sorted(places), notes
-    again = {note: count for note, count in Counter(notes).items() if count > 3}
+    # Tests before changed the key more often than that, each time for another event.
+    counts = Counter(note for note in notes if not note.startswith("munge.key was changed"))
+    again = {note: count for note, count in counts.items() if count > 3}
     assert not again, again
