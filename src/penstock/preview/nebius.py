@@ -17,7 +17,6 @@ from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.nebius.config_source import ClusterConfig
 from penstock.controllers.observed.nebius_caches import NebiusCaches
-from penstock.controllers.observed.nebius_endpoints import service_port
 from penstock.controllers.operator import Operator
 from penstock.controllers.runtime.apis import NEBIUS
 from penstock.controllers.workers.caches import owner_of
@@ -28,6 +27,7 @@ from penstock.preview.effect import Files, Restart, WorkerPods
 from penstock.preview.nebius_restarts import DAEMONS
 from penstock.preview.previewed_api import Find, PreviewedApi
 from penstock.preview.state import ClusterCopy, Objects, SimulatedRun, SlurmService
+from penstock.render.nebius.cluster.services import rest_port
 from penstock.render.nebius.config.keys import slurm_user
 from penstock.render.nebius.worker.revision import declared_revision, recorded_revision
 from penstock.slurm.conf.apply_method import needs
@@ -56,7 +56,7 @@ class NebiusPreview(PreviewedApi[NebiusClusters]):
             config_map = objects.get("/configmaps", {}).get((space, names.slurm_configs(name)))
             found[f"{space}/{name}"] = SlurmService(
                 space,
-                f"{names.service(name, 'rest')}:{service_port(cluster)}",
+                f"{names.service(name, 'rest')}:{rest_port(cluster.spec)}",
                 SecretKeySelector(name=names.jwt_secret(name), key=names.JWT_KEY),
                 slurm_user((config_map or {}).get("data") or {}),
             )

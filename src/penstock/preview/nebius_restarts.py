@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.api.cluster import marks
 from penstock.api.nebius import labels
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.nebius.config_source import ClusterConfig
-from penstock.decide.config.transaction import restarts_slurmctld
 from penstock.preview.effect import Files, How, Restart
-from penstock.preview.restarts import cure, pods_with
+from penstock.preview.restarts import cure, pods_with, restarted_daemons, slurmctld_restart
 from penstock.preview.state import ClusterCopy, SimulatedRun
-from penstock.slurm.conf.apply_method import Force
 
 DAEMONS = {
     "controller": "slurmctld",
@@ -42,18 +39,14 @@ def of_configuration(
         cluster = run.clusters.caches.clusters.get("/".join(files.key))
         if cluster is None:
             continue
-        by_daemon: dict[str, list[str]] = {}
-        for item in files.plan.items:
-            for daemon in item.need.daemons if item.need.force is Force.RESTART else ():
-                by_daemon.setdefault(daemon, []).append(str(item))
-        for daemon, why in by_daemon.items():
+        for daemon, why in restarted_daemons(files.plan).items():
             match daemon:
                 case "slurmctld":
-                    yield _slurmctld(live, run.clusters, cluster, files, tuple(why))
+                    yield _slurmctld(live, run.clusters, cluster, files, why)
                 case "slurmd":
-                    yield from _workers(live, run.clusters, cluster, tuple(why))
+                    yield from _workers(live, run.clusters, cluster, why)
                 case _:
-                    yield _other(live, run.clusters, cluster, daemon, tuple(why))
+                    yield _other(live, run.clusters, cluster, daemon, why)
 
 
 def _slurmctld(
@@ -63,17 +56,16 @@ def _slurmctld(
     files: Files,
     why: tuple[str, ...],
 ) -> Restart:
-    space, name = cluster.metadata.namespace, cluster.metadata.name
     source = ClusterConfig(cluster, clusters.config(cluster), clusters)
-    pods = pods_with(live, space, labels.selector_labels("controller", name))
-    of = f"StatefulSet {space}/{source.workload}"
-    persistent = source.persistent
-    how = How.OPERATOR if persistent and restarts_slurmctld(files.ours) else How.YOURS
-    asks = f'{marks.RESTART}="slurmctld@$(date +%s)"'
-    words = f"kubectl annotate slurmcluster -n {space} --overwrite {name} {asks}"
-    if not persistent:
-        words = f"kubectl delete pod {' '.join(pods)} -n {space}"
-    return Restart(how, space, pods, "slurmctld", of, why, words, loses_state=not persistent)
+    space, name = files.key
+    return slurmctld_restart(
+        ("slurmcluster", files.key),
+        pods_with(live, space, labels.selector_labels("controller", name)),
+        source.workload,
+        why,
+        ours=files.ours,
+        persistent=source.persistent,
+    )
 
 
 def _workers(

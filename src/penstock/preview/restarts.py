@@ -12,10 +12,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json, OwnerReference
+from penstock.decide.config.transaction import restarts_slurmctld
 from penstock.preview.effect import Files, How, Restart, Workload
 from penstock.preview.previewed_api import PreviewedApi
 from penstock.preview.state import ClusterCopy, Key, SimulatedRun
+from penstock.slurm.conf.apply_method import Force, Plan
 
 C = TypeVar("C")
 PODS = "/pods"
@@ -58,6 +61,39 @@ def pods_with(live: ClusterCopy, space: str, labels: Mapping[str, str]) -> tuple
 def cure(kind: str, space: str, name: str) -> str:
     """How a user restarts the pods of a StatefulSet or Deployment."""
     return f"kubectl rollout restart {kind.lower()}/{name} -n {space}"
+
+
+def restarted_daemons(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """By daemon the items of a changed configuration that take effect by its restart only."""
+    found: dict[str, list[str]] = {}
+    for item in plan.items:
+        for daemon in item.need.daemons if item.need.force is Force.RESTART else ():
+            found.setdefault(daemon, []).append(str(item))
+    return {daemon: tuple(why) for daemon, why in found.items()}
+
+
+def slurmctld_restart(
+    declared_by: tuple[str, Key],
+    pods: tuple[str, ...],
+    workload: str,
+    why: tuple[str, ...],
+    *,
+    ours: Plan,
+    persistent: bool,
+) -> Restart:
+    """The restart of slurmctld. `declared_by` is the kind and key that kubectl annotates.
+
+    The operator restarts it for files of its own (`ours`), where slurmctld's state outlives the
+    pod.
+    """
+    kind, (space, name) = declared_by
+    how = How.OPERATOR if persistent and restarts_slurmctld(ours) else How.YOURS
+    asks = f'{marks.RESTART}="slurmctld@$(date +%s)"'
+    words = f"kubectl annotate {kind} -n {space} --overwrite {name} {asks}"
+    if not persistent:
+        words = f"kubectl delete pod {' '.join(pods)} -n {space}"
+    of = f"StatefulSet {space}/{workload}"
+    return Restart(how, space, pods, "slurmctld", of, why, words, loses_state=not persistent)
 
 
 def _once(found: Iterable[Restart]) -> Iterator[Restart]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.cluster import marks
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.observed.references import sharing_key
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.cluster.backups import is_active
-from penstock.decide.config.transaction import restarts_slurmctld
 from penstock.preview.effect import Files, How, Restart
-from penstock.preview.restarts import cure, pods_with
+from penstock.preview.restarts import cure, pods_with, restarted_daemons, slurmctld_restart
 from penstock.preview.state import ClusterCopy, SimulatedRun
-from penstock.slurm.conf.apply_method import Force, Item, Plan
+from penstock.slurm.conf.apply_method import Item
 from penstock.translate.slinky.cluster import MARKS
 
 LABELS = {
@@ -75,31 +73,20 @@ def _for_files(
     controller = clusters.caches.controllers.get("/".join(of.key))
     if controller is None:
         return
-    by_daemon: dict[str, list[str]] = {}
-    for item in of.plan.items:
-        for daemon in item.need.daemons if item.need.force is Force.RESTART else ():
-            by_daemon.setdefault(daemon, []).append(str(item))
-    for daemon, why in by_daemon.items():
+    space, name = of.key
+    for daemon, why in restarted_daemons(of.plan).items():
         if daemon == "slurmctld":
-            yield _slurmctld(live, controller, of.ours, tuple(why))
+            yield slurmctld_restart(
+                ("controller", of.key),
+                _of(live, space, daemon, name),
+                names.controller_workload(controller),
+                why,
+                ours=of.ours,
+                persistent=controller.spec.persistent,
+            )
         elif daemon in LABELS:
-            yield from _left(live, run, controller, daemon, tuple(why))
+            yield from _left(live, run, controller, daemon, why)
     yield from _standbys(live, clusters, controller, of.plan.items)
-
-
-def _slurmctld(
-    live: ClusterCopy, controller: Controller, ours: Plan, why: tuple[str, ...]
-) -> Restart:
-    space, name = controller.metadata.namespace, controller.metadata.name
-    pods = _of(live, space, "slurmctld", name)
-    of = f"StatefulSet {space}/{names.controller_workload(controller)}"
-    persistent = controller.spec.persistent
-    how = How.OPERATOR if persistent and restarts_slurmctld(ours) else How.YOURS
-    asks = f'{marks.RESTART}="slurmctld@$(date +%s)"'
-    words = f"kubectl annotate controller -n {space} --overwrite {name} {asks}"
-    if not persistent:
-        words = f"kubectl delete pod {' '.join(pods)} -n {space}"
-    return Restart(how, space, pods, "slurmctld", of, why, words, loses_state=not persistent)
 
 
 def _standbys(

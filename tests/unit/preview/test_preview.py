@@ -15,11 +15,11 @@ from penstock.api.kubernetes.meta import Json
 from penstock.preview.dry_run import LAST_APPLIED, merge_patch
 from penstock.preview.effect import Effects
 from penstock.preview.report import render_report
-from penstock.preview.state import ClusterCopy, Slurm
+from penstock.preview.state import ClusterCopy
 from penstock.simulation.event_loop import EPOCH, simulate
 from penstock.slurm.conf.apply_method import Force
-from penstock.slurm.state import Job, Node
-from support.plans import effects_of
+from penstock.slurm.state import Job
+from support.plans import copied, effects_of
 
 SETTLED_S = 120.0
 CLUSTER = "slurm/slurm"
@@ -36,20 +36,8 @@ async def _settled() -> ClusterCopy:
     job = ctld.run("compute-1", start=int(world.true_time()))
     await asyncio.sleep(SETTLED_S)
     await world.crash(process)
-    store = world.server.store
-    objects = {
-        resource: {
-            (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in all_
-        }
-        for resource in store.resources
-        if (all_ := world.server.objects(resource))
-    }
-    nodes = tuple(
-        Node(n.name, frozenset(ctld.states(n)), comment=n.comment, slurmd_start_time=n.started)
-        for n in ctld.nodes.values()
-    )
     jobs = (Job(job.id, frozenset({"RUNNING"}), ("compute-1",), start_time=job.start),)
-    return ClusterCopy(objects, {CLUSTER: Slurm(nodes, jobs)})
+    return copied(world, CLUSTER, jobs)
 
 
 def stored_key(obj: Json) -> tuple[str, str]:

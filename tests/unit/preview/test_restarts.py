@@ -18,12 +18,11 @@ from penstock.api.kubernetes.meta import Json
 from penstock.preview.effect import Effects, How
 from penstock.preview.report import render_report
 from penstock.preview.restarts import deleted
-from penstock.preview.state import ClusterCopy, Key, SimulatedRun, Slurm
+from penstock.preview.state import ClusterCopy, SimulatedRun
 from penstock.simulation.event_loop import EPOCH, simulate
 from penstock.slurm.conf.apply_method import Force
 from penstock.slurm.conf.apply_method_table import TABLE
-from penstock.slurm.state import Node
-from support.plans import SLINKY_PREVIEW, effects_of
+from support.plans import SLINKY_PREVIEW, copied, effects_of
 
 SETTLED_S = 120.0
 PODS = {
@@ -37,23 +36,6 @@ PODS = {
 FILES = "extra-files"
 
 
-def copied(world: World) -> ClusterCopy:
-    """What `penstock plan` would copy."""
-    store, ctld = world.server.store, world.slurm.ctld
-    objects: dict[str, dict[Key, Json]] = {
-        resource: {
-            (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in all_
-        }
-        for resource in store.resources
-        if (all_ := world.server.objects(resource))
-    }
-    nodes = tuple(
-        Node(n.name, frozenset(ctld.states(n)), comment=n.comment, slurmd_start_time=n.started)
-        for n in ctld.nodes.values()
-    )
-    return ClusterCopy(objects, {"slurm/slurm": Slurm(nodes, ())})
-
-
 async def _settled(*, persistent: bool) -> ClusterCopy:
     world = World(1, Layout(login=True, accounted=True))
     world.declare(2)
@@ -64,7 +46,7 @@ async def _settled(*, persistent: bool) -> ClusterCopy:
     process = world.operator()
     await asyncio.sleep(SETTLED_S)
     assert expected.missing(world) == []
-    found = copied(world)
+    found = copied(world, "slurm/slurm")
     await world.crash(process)
     return found
 

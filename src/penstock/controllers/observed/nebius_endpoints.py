@@ -15,7 +15,7 @@ from penstock.controllers.observed.slurm_endpoints import (
     SlurmEndpoints,
     Target,
 )
-from penstock.slurm import daemons
+from penstock.render.nebius.cluster.services import rest_port
 from penstock.slurm.conf.document import Document
 from penstock.slurm.conf.includes import resolved
 
@@ -67,10 +67,4 @@ def service_url(cluster: SlurmCluster) -> str:
     """URL of a SlurmCluster's slurmrestd, by its Service's name in the cluster's DNS."""
     meta = cluster.metadata
     name = names.service(meta.name, "rest")
-    return f"http://{name}.{meta.namespace}:{service_port(cluster)}"
-
-
-def service_port(cluster: SlurmCluster) -> int:
-    """Port of the Service of a SlurmCluster's slurmrestd."""
-    rest = cluster.spec.slurm_nodes.rest.rest
-    return (rest.port if rest is not None else None) or daemons.SLURMRESTD_PORT
+    return f"http://{name}.{meta.namespace}:{rest_port(cluster.spec)}"

@@ -173,7 +173,7 @@ def _metadata(cluster: ClusterInputs, name: str) -> Json:
 def _container(cluster: ClusterInputs, given: NodeContainer) -> Json:
     exporter = cluster.spec.slurm_nodes.exporter
     rest = f"http://{names.service(cluster.name, 'rest')}.{cluster.namespace}.svc"
-    slurmrestd = f"{rest}:{rest_port(cluster)}"
+    slurmrestd = f"{rest}:{rest_port(cluster.spec)}"
     variables = {
         "CLUSTER_NAMESPACE": cluster.namespace,
         "CLUSTER_NAME": cluster.name,

@@ -158,7 +158,7 @@ def _sconfigctrl(cluster: ClusterInputs) -> Json:
         f"--cluster-namespace={cluster.namespace}",
         f"--cluster-name={cluster.name}",
         f"--jail-path={vol.JAIL_PATH}",
-        f"--slurmapiserver={api}:{rest_port(cluster)}",
+        f"--slurmapiserver={api}:{rest_port(cluster.spec)}",
         *([] if cluster.is_older else metrics),
         "--leader-elect",
         f"--reconfigure-poll-interval={declared.reconfigure_poll_interval}",

@@ -8,6 +8,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import Metadata, ServiceSpec
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.nodeset import NodeSet
+from penstock.api.nebius.slurmcluster import SlurmClusterSpec
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.parts.owner import owner
 from penstock.render.parts.service import Port, service
@@ -38,9 +39,9 @@ def sshd_port(cluster: ClusterInputs) -> int:
     return cluster.spec.slurm_nodes.login.sshd.port or daemons.SSH_PORT
 
 
-def rest_port(cluster: ClusterInputs) -> int:
+def rest_port(spec: SlurmClusterSpec) -> int:
     """Port of the Service of slurmrestd; slurmrestd itself has a fixed one."""
-    declared = cluster.spec.slurm_nodes.rest.rest
+    declared = spec.slurm_nodes.rest.rest
     return (declared.port if declared else None) or daemons.SLURMRESTD_PORT
 
 
@@ -64,7 +65,7 @@ def controller(cluster: ClusterInputs) -> Json:
 
 def rest(cluster: ClusterInputs) -> Json:
     """The Service of slurmrestd."""
-    return _service(cluster, "rest", "rest", Port("", rest_port(cluster), "slurmrestd"))
+    return _service(cluster, "rest", "rest", Port("", rest_port(cluster.spec), "slurmrestd"))
 
 
 def login(cluster: ClusterInputs) -> Json:
