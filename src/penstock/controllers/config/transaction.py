@@ -259,7 +259,8 @@ class ConfigTransaction:
         if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.RETURNING, Stage.STARTING}:
             return None
         waited = self._waited(obj)
-        return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
+        # So the pauses make a wait a tenth longer at most.
+        return min(max(0.1, waited / 10.0), 10.0)
 
     def note(self, obj: KubeObject, decision: ConfigStep, wanted: str, *, asked: bool) -> None:
         """Record since when a step is in progress; `asked` is a reconfigure by annotation."""

@@ -85,8 +85,7 @@ class NebiusClusters:
 
         None also where the rejected ones are partitions: these files have nothing else to offer.
         """
-        good = self.last_known_good(cluster)
-        if not good or not self.rejection(cluster):
+        if not self.rejection(cluster) or not (good := self.last_known_good(cluster)):
             return None
         declared = self.declared(cluster)
         found = replace(declared, accepted=good)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from penstock.api.cluster import marks
+from penstock.base.recent_results import RecentResults
 from penstock.render.parts.digest import digest
 from penstock.slurm.conf.manifest import manifest as file_manifest
 
@@ -42,7 +44,14 @@ def manifest(found: Mapping[str, str]) -> str:
 
 def content_hash(found: Mapping[str, str]) -> str:
     """SHA-256 of the manifest of files, as the reconfigure container computes it."""
-    return digest(manifest(found))
+    return _recent_hash(tuple(found.items()))
+
+
+def _hash(found: tuple[tuple[str, str], ...]) -> str:
+    return digest(manifest(dict(found)))
+
+
+_recent_hash: Final = RecentResults(_hash, 16)
 
 
 def _bytes(text: str) -> bytes:

@@ -55,9 +55,15 @@ def spelt_as(wanted: Any, live: Any) -> Any:
     What an earlier version wrote is not taken away for its own sake: a template without it would be
     another one, and replace the pods.
     """
+    if wanted == live:
+        return wanted
     if isinstance(wanted, dict) and isinstance(live, dict):
         fields, had = cast("Json", wanted), cast("Json", live)
-        out: Json = {key: spelt_as(one, had.get(key)) for key, one in fields.items()}
+        # Most values are neither: this is asked for each workload in each reconcile.
+        out: Json = {
+            key: spelt_as(one, had.get(key)) if isinstance(one, (dict, list)) else one
+            for key, one in fields.items()
+        }
         for key, one in had.items():
             if key not in out and key not in MEANT and one != "" and said(one) in EMPTY:
                 out[key] = one

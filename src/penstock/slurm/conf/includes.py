@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from penstock.base.recent_results import RecentResults
 from penstock.slurm.conf.document import Document
 
 SLURM_CONF: Final = "slurm.conf"
@@ -39,7 +40,16 @@ def resolved(files: Mapping[str, str], file: str = SLURM_CONF) -> str:
     Without an Include line of a file of the set it is the file's own text; an absent file is empty.
     A file that includes itself is not followed again.
     """
-    return "".join(_pieces(files, file, (file,), [MOST_INCLUDES]))
+    return _recent((tuple(files.items()), file))
+
+
+def _joined(argument: tuple[tuple[tuple[str, str], ...], str]) -> str:
+    files, file = argument
+    return "".join(_pieces(dict(files), file, (file,), [MOST_INCLUDES]))
+
+
+_recent: Final = RecentResults(_joined, 16)
+"""A reconcile asks for the text of the same few sets many times."""
 
 
 def name_in_set(include: str) -> str:

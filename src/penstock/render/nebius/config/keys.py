@@ -12,6 +12,7 @@ from penstock.api.cluster.marks import MAX_DRAINED
 from penstock.api.nebius import names
 from penstock.api.nebius.rule_parts import is_share
 from penstock.api.nebius.version_defaults import VersionedValues, versioned_values
+from penstock.base.recent_results import RecentResults
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.lines import given, pair
 from penstock.render.nebius.config.node_lines import has_gpus
@@ -125,7 +126,14 @@ def slurm_user(published: Mapping[str, str]) -> str:
     Each slurmd, and the original's slurmdbd, reject another user until they read other files, and
     slurmctld would lose their nodes with all jobs. They accept root in any case.
     """
-    return ROOT if Document.parse(resolved(published)).get("SlurmUser") == ROOT else "slurm"
+    return _recent_user(resolved(published))
+
+
+def _user(text: str) -> str:
+    return ROOT if Document.parse(text).get("SlurmUser") == ROOT else "slurm"
+
+
+_recent_user: Final = RecentResults(_user, 8)
 
 
 def has_metrics(inputs: ConfigInputs) -> bool:

@@ -87,21 +87,32 @@ def _with_rejected(inputs: ConfigInputs, files: Mapping[str, str]) -> dict[str, 
 
 def retained_partitions(inputs: ConfigInputs) -> frozenset[str]:
     """Partitions that nobody declares and that stay, as jobs may be in them."""
-    if not inputs.in_effect:
-        return frozenset()
+    return _recent_retained(inputs) if inputs.in_effect else frozenset()
+
+
+def _retained(inputs: ConfigInputs) -> frozenset[str]:
     bare = replace(inputs, in_effect="", rejected_partitions=frozenset[str]())
     wanted = resolved(slurm_conf_files(bare))
     gone = removed_partitions(inputs.in_effect, wanted)
     return gone - inputs.freed - inputs.rejected_partitions
 
 
+_recent_retained: Final = RecentResults(_retained, 8)
+
+
 def slurmdbd_in(published: Mapping[str, str]) -> str:
     """Host and port of slurmdbd in these files; empty where slurmctld writes no records."""
-    lines = (line.partition("=") for line in resolved(published).splitlines())
-    found = {key: value for key, _, value in lines}
+    return _recent_slurmdbd(resolved(published))
+
+
+def _slurmdbd(text: str) -> str:
+    found = {key: value for key, _, value in (line.partition("=") for line in text.splitlines())}
     if found.get("AccountingStorageType") != "accounting_storage/slurmdbd":
         return ""
     return f"{found.get('AccountingStorageHost', '')}:{found.get('AccountingStoragePort', '')}"
+
+
+_recent_slurmdbd: Final = RecentResults(_slurmdbd, 8)
 
 
 def partition_text(inputs: ConfigInputs) -> str:
