@@ -29,6 +29,9 @@ def page() -> Page:
     ]
     for name, command in _commands("penstock", typer.main.get_command(app)):
         parts += [f"\n## `{name}`\n", f"{_first(command.help or '')}\n"]
+        if command.epilog:
+            calls = [one.strip() for one in command.epilog.split("\n\n")[1:]]
+            parts.append(f"Examples: {', '.join(map(code, calls))}.\n")
         rows = [_row(one) for one in command.params if not set(one.opts) & _HELP]
         if rows:
             parts.append(table(("Argument", "Default", "Meaning"), rows))

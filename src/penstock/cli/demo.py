@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.output import examples
 from penstock.local import demo, demo_slurmcluster, progress
 from penstock.local.demo_login import ssh_key
 from penstock.local.errors import LocalError
@@ -37,7 +38,13 @@ WhichCluster = Annotated[
 Name = Annotated[str, typer.Option("--name", help="Of the built-in node, without --context.")]
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "penstock demo up",
+        "penstock demo up --cluster slurmcluster",
+        "penstock demo up --context my-cluster --registry registry.example.com/slurm",
+    )
+)
 def up(
     cluster: WhichCluster = Demo.SLINKY,
     context: ContextName = None,
@@ -64,7 +71,7 @@ def up(
     typer.echo(f"  {time.monotonic() - started:7.1f} s  in all")
 
 
-@app.command()
+@app.command(epilog=examples("penstock demo down", "penstock demo down --context my-cluster"))
 def down(
     cluster: WhichCluster = Demo.SLINKY, context: ContextName = None, name: Name = DEFAULT_NAME
 ) -> None:

@@ -9,7 +9,9 @@ import typer
 from penstock.base.text import list_some
 from penstock.catalog import runbook
 from penstock.catalog.reasons import ALL, find_reason
+from penstock.cli.output import examples
 
+EXAMPLES = examples("penstock explain ConfigRefused")
 Name = Annotated[
     str,
     typer.Argument(

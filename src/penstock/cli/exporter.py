@@ -2,7 +2,12 @@
 
 import typer
 
+from penstock.cli.output import examples
 from penstock.controllers.exporter.__main__ import main
+
+EXAMPLES = examples(
+    "penstock exporter --cluster-name site --standalone --slurm-api-server http://localhost:6820"
+)
 
 
 def exporter(context: typer.Context) -> None:

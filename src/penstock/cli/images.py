@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
+from penstock.api.kubernetes.meta import Json
+from penstock.cli.output import Format, Output, examples, print_json
 from penstock.local import buildah, engines, image_prefix, images
 from penstock.local.cache import cache_dir
 from penstock.local.errors import LocalError
@@ -49,7 +51,9 @@ Jail = Annotated[bool, typer.Option("--jail", help="Also the images of a SlurmCl
 Slurm = Annotated[str, typer.Option(metavar="VERSION", help="The release of Slurm to build.")]
 
 
-@app.command()
+@app.command(
+    epilog=examples("penstock images build --jail", "penstock images build --engine docker")
+)
 def build(
     engine: Engine = None,
     base: Base = engines.BASE,
@@ -73,7 +77,7 @@ def build(
     typer.echo("\n".join(lines))
 
 
-@app.command()
+@app.command(epilog=examples("penstock images push registry.example.com/slurm --jail"))
 def push(
     prefix: Prefix,
     version: Version = __version__,
@@ -150,7 +154,7 @@ def push(
         typer.echo(f"For both charts: --set global.imageRegistry={to.prefix}{_extra(version)}")
 
 
-@app.command()
+@app.command(epilog=examples("penstock images load --jail"))
 def load(
     name: Annotated[str, typer.Option(help="The built-in cluster to load them into.")] = (
         DEFAULT_NAME
@@ -168,7 +172,12 @@ def load(
     typer.echo(f"For both charts: --set global.imageRegistry={LOCAL}")
 
 
-@app.command(name="list")
+@app.command(
+    name="list",
+    epilog=examples(
+        "penstock images list -o json", "penstock images list --prefix registry.example.com/slurm"
+    ),
+)
 def list_(
     prefix: Annotated[
         str | None,
@@ -177,20 +186,40 @@ def list_(
     version: Version = __version__,
     slurm: Slurm = LATEST.tag,
     jail: Jail = False,
+    output: Format = Output.TEXT,
 ) -> None:
     """List the images that are built, by role, newest first."""
     release = _release(slurm, None, jail=jail)
     if prefix:
         with _telling():
             of = str(image_prefix.parse(prefix))
-        typer.echo("\n".join(images.names(of, version, release, jail=jail)))
+        names = images.names(of, version, release, jail=jail)
+        if output is Output.JSON:
+            print_json(list(names))
+        else:
+            typer.echo("\n".join(names))
         return
     found = images.built()
+    if output is Output.JSON:
+        print_json([_as_json(one) for one in found])
+        return
     if not found:
         typer.echo(f"No image of {', '.join(ROLES)} in {cache_dir()}: run `penstock images build`.")
     for image in found:
         size = image.path.stat().st_size / 1e6
         typer.echo(f"{image.exact}  {image.path} ({size:.0f} MB, shared)")
+
+
+def _as_json(one: images.ImageArchive) -> Json:
+    """`bytes` are those of the file, which images share."""
+    return {
+        "role": one.role,
+        "image": one.exact,
+        "reference": one.reference,
+        "release": one.release,
+        "file": str(one.path),
+        "bytes": one.path.stat().st_size,
+    }
 
 
 def _built(release: Release, *, jail: bool) -> Sequence[images.ImageArchive]:

@@ -3,16 +3,19 @@
 import contextlib
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Annotated
 
 import typer
 
+from penstock.api.kubernetes.meta import Json
+from penstock.cli.output import Format, Output, aligned, examples, print_json
 from penstock.local import clusters, parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.linux import require_root_linux
-from penstock.local.node import DEFAULT_NAME, Node, all_nodes
+from penstock.local.node import DEFAULT_NAME, Node, NodeStatus, Status, all_nodes
+from penstock.local.process import Process
 
 app = typer.Typer(
     help="A real Kubernetes on this machine, for trying and testing.", no_args_is_help=True
@@ -24,7 +27,13 @@ Name = Annotated[str, typer.Option(help="Which cluster; several can live side by
 NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Its name in Kubernetes.")]
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "penstock local up",
+        "penstock local up --nodes 3",
+        "penstock local up --name big --size fleet --nodes 500",
+    )
+)
 def up(
     name: Name = DEFAULT_NAME,
     size: Annotated[
@@ -53,14 +62,14 @@ def up(
     typer.echo(f"export KUBECONFIG={node.kubeconfig_path}")
 
 
-@app.command()
+@app.command(epilog=examples("penstock local prepare"))
 def prepare() -> None:
     """Compile and fetch all that nodes are made of, so that nothing waits for it later."""
     with _reporting_errors():
         parts.everything()
 
 
-@app.command()
+@app.command(epilog=examples("penstock local down", "penstock local down --all"))
 def down(
     name: Name = DEFAULT_NAME,
     every: Annotated[
@@ -76,21 +85,27 @@ def down(
             typer.echo(f"ended {one}")
 
 
-@app.command("list")
-def list_clusters() -> None:
+@app.command("list", epilog=examples("penstock local list", "penstock local list -o json"))
+def list_clusters(output: Format = Output.TEXT) -> None:
     """Every cluster of this machine: its first process, and who started it when and where."""
     with _reporting_errors():
         require_root_linux()
         found = clusters.listed()
-    typer.echo("\n".join(clusters.table(found, time.time())) if found else "no cluster")
+    if output is Output.JSON:
+        print_json([clusters.as_json(one) for one in found])
+    else:
+        typer.echo(aligned(clusters.table(found, time.time())) if found else "no cluster")
 
 
-@app.command()
-def status() -> None:
+@app.command(epilog=examples("penstock local status", "penstock local status -o json"))
+def status(output: Format = Output.TEXT) -> None:
     """What runs of each cluster."""
     with _reporting_errors():
         require_root_linux()
     found = [node.status() for node in all_nodes()]
+    if output is Output.JSON:
+        print_json([_as_json(one) for one in found])
+        return
     if not found:
         typer.echo("no node")
     for one in found:
@@ -103,7 +118,31 @@ def status() -> None:
                 typer.echo(f"    {component} (pid {process.pid})")
 
 
-@app.command()
+def _as_json(one: Status) -> Json:
+    return {
+        "name": one.name,
+        "state": one.state,
+        "size": one.size,
+        "server": one.server,
+        "components": _pids(one.components or {}),
+        "nodes": [_node_json(node) for node in Node(one.name).nodes()],
+    }
+
+
+def _node_json(one: NodeStatus) -> Json:
+    return {
+        "name": one.name,
+        "state": one.state,
+        "address": one.address,
+        "components": _pids(one.components),
+    }
+
+
+def _pids(components: Mapping[str, Process]) -> dict[str, int]:
+    return {name: one.pid for name, one in components.items()}
+
+
+@app.command(epilog=examples('export KUBECONFIG="$(penstock local kubeconfig --path)"'))
 def kubeconfig(
     name: Name = DEFAULT_NAME,
     path: Annotated[bool, typer.Option("--path", help="Print where it is instead.")] = False,
@@ -117,7 +156,7 @@ def kubeconfig(
     typer.echo(str(file) if path else file.read_text().rstrip())
 
 
-@app.command("allow-plain-http")
+@app.command("allow-plain-http", epilog=examples("penstock local allow-plain-http 10.96.7.7:5000"))
 def allow_plain_http(
     registry: Annotated[
         str, typer.Argument(metavar="ADDRESS:PORT", help="Of a Service or pod of the cluster.")
@@ -130,35 +169,39 @@ def allow_plain_http(
         Node(name).allow_plain_http(registry)
 
 
-@node_app.command()
+@node_app.command(epilog=examples("penstock local node add worker-2"))
 def add(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Add a node with a real kubelet, and wait until it is Ready."""
     with _reporting_errors():
         Node(name).add(node)
 
 
-@node_app.command()
+@node_app.command(epilog=examples("penstock local node stop worker-2"))
 def stop(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """End every process of a node at once, as when its power fails."""
     with _reporting_errors():
         Node(name).stop(node)
 
 
-@node_app.command()
+@node_app.command(epilog=examples("penstock local node start worker-2"))
 def start(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Start a stopped node, with the disk it had, and wait until it is Ready."""
     with _reporting_errors():
         Node(name).start(node)
 
 
-@node_app.command()
+@node_app.command(epilog=examples("penstock local node delete worker-2"))
 def delete(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Stop a node and remove everything of it; its pods are not asked (kubectl drain does)."""
     with _reporting_errors():
         Node(name).delete(node)
 
 
-@node_app.command("exec", context_settings={"allow_interspersed_args": False})
+@node_app.command(
+    "exec",
+    context_settings={"allow_interspersed_args": False},
+    epilog=examples("penstock local node exec worker-2 crictl ps"),
+)
 def run_in(
     node: NodeName,
     command: Annotated[
@@ -173,14 +216,19 @@ def run_in(
     raise typer.Exit(subprocess.run([*enter, *command], check=False).returncode)
 
 
-@node_app.command("list")
-def list_nodes(name: Name = DEFAULT_NAME) -> None:
+@node_app.command(
+    "list", epilog=examples("penstock local node list", "penstock local node list -o json")
+)
+def list_nodes(name: Name = DEFAULT_NAME, output: Format = Output.TEXT) -> None:
     """The nodes of a cluster: name, state, address."""
     with _reporting_errors():
         require_root_linux()
         found = Node(name).nodes()
         if not found:
             raise LocalError(f"There is no cluster {name}; bring it up with penstock local up.")
+    if output is Output.JSON:
+        print_json([_node_json(one) for one in found])
+        return
     for one in found:
         typer.echo(f"{one.name:{max(len(n.name) for n in found)}}  {one.state:10}  {one.address}")
 

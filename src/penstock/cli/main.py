@@ -16,13 +16,14 @@ app.add_typer(demo.app, name="demo")
 app.add_typer(local.app, name="local")
 app.add_typer(images.app, name="images")
 app.command(epilog=plan.EXAMPLES)(plan.plan)
-app.command()(network.network)
+app.command(epilog=network.EXAMPLES)(network.network)
 # Its options are those of the program in the pod.
 app.command(
     add_help_option=False,
+    epilog=exporter.EXAMPLES,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )(exporter.exporter)
-app.command()(explain.explain)
+app.command(epilog=explain.EXAMPLES)(explain.explain)
 
 
 def _print_version(wanted: bool) -> None:

@@ -21,6 +21,7 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
+from penstock.cli.output import Format, Output, examples, print_json
 from penstock.decide.advice import cgroups
 from penstock.decide.cluster.network import Place, SlurmNode, Way, lines, pairs, table
 from penstock.slurm import daemons
@@ -62,6 +63,8 @@ for one in sys.argv[1:]:
     print(one, said)
 """
 """The operator's image has no shell."""
+
+EXAMPLES = examples("penstock network -n slurm", "penstock network -n slurm -o json")
 
 Namespace = Annotated[
     str, typer.Option("-n", "--namespace", help="Where the cluster's objects are.")
@@ -107,7 +110,12 @@ class Kubectl:
         return items
 
 
-def network(namespace: Namespace = "", kubeconfig: Kubeconfig = "", context: Context = "") -> None:
+def network(
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    output: Format = Output.TEXT,
+) -> None:
     """Print which daemon has to reach which port, and whether it does.
 
     Connections from a pod are tested there, by `kubectl exec`. For external hosts, slurmctld's
@@ -122,14 +130,39 @@ def network(namespace: Namespace = "", kubeconfig: Kubeconfig = "", context: Con
     except KubectlError as error:
         typer.echo(f"penstock network: {error}", err=True)
         raise typer.Exit(1) from error
+    if output is Output.JSON:
+        print_json([_as_json(one) for one in found])
+    else:
+        _print(found)
+    if any(way.closed for one in found for way in one.ways):
+        raise typer.Exit(1)
+
+
+def _print(found: Sequence[Found]) -> None:
     for one in found:
         typer.echo(f"Controller {one.controller}")
         for line in (*lines(one.ways), *filter(None, (one.remark,))):
             typer.echo(f"  {line}")
     if not found:
         typer.echo("No Controller in this namespace: name another one with -n.")
-    if any(way.closed for one in found for way in one.ways):
-        raise typer.Exit(1)
+
+
+def _as_json(one: Found) -> Json:
+    ways = [
+        {
+            "from": _place(way.source),
+            "to": _place(way.target),
+            "address": way.target.address,
+            "closed": way.closed,
+            "result": way.found,
+        }
+        for way in one.ways
+    ]
+    return {"controller": one.controller, "ways": ways, "remark": one.remark}
+
+
+def _place(one: Place) -> Json:
+    return {"role": one.role, "name": one.name, "pod": one.pod}
 
 
 @dataclass(frozen=True, slots=True)

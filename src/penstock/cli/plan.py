@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +13,7 @@ import typer
 
 from penstock.api.kubernetes.meta import Json
 from penstock.cli.manifests import ManifestError, read
+from penstock.cli.output import Format, Output, examples, print_json
 from penstock.controllers.runtime.apis import SHARED, SLINKY
 from penstock.kube import Client, ConfigError, HttpTransport, KubeError, from_kubeconfig
 from penstock.preview.apis import PREVIEWED
@@ -30,23 +29,11 @@ from penstock.preview.state import ClusterCopy
 
 CHANGES = 2
 """Exit status with --detailed-exitcode when something would change."""
-EXAMPLES = """
-Examples:
-
-  penstock plan -f cluster.yaml
-
-  helm template slurm oci://... | penstock plan -f -
-
-  penstock plan --live -n slurm -o json
-"""
-
-
-class Output(StrEnum):
-    """How the result is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
+EXAMPLES = examples(
+    "penstock plan -f cluster.yaml",
+    "helm template slurm oci://... | penstock plan -f -",
+    "penstock plan --live -n slurm -o json",
+)
 
 File = Annotated[
     list[str] | None,
@@ -65,7 +52,6 @@ Live = Annotated[
 Detailed = Annotated[
     bool, typer.Option("--detailed-exitcode", help=f"Exit {CHANGES} when something would change.")
 ]
-Format = Annotated[Output, typer.Option("-o", "--output", help="How the result is written.")]
 Loaded = tuple[list[tuple[PreviewedApi[Any], ClusterCopy]], list[DryRunObject], list[str]]
 
 
@@ -94,7 +80,7 @@ def plan(
         raise typer.Exit(1) from error
     done = _effects(copies, wanted)
     if output is Output.JSON:
-        typer.echo(json.dumps(report_object(done, unread), indent=2))
+        print_json(report_object(done, unread))
     else:
         _print_effects(done, unread)
     for failure in done.failed:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock.local import buildah, process, record
 from penstock.local.errors import LocalError
@@ -57,8 +58,8 @@ def listed() -> list[Listed]:
     return found
 
 
-def table(rows: list[Listed], now: float) -> list[str]:
-    """Lines of text for people; `now` in seconds of the epoch."""
+def table(rows: list[Listed], now: float) -> list[tuple[str, ...]]:
+    """Titles and rows for people; `now` in seconds of the epoch."""
     head = ("NAME", "STATE", "NODES", "PID", "SINCE", "STARTED BY", "IN", "STATE FOLDER")
     lines: list[tuple[str, ...]] = [head]
     for one in rows:
@@ -80,11 +81,27 @@ def table(rows: list[Listed], now: float) -> list[str]:
                 str(one.folder),
             )
         )
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return [
-        "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    return lines
+
+
+def as_json(one: Listed) -> dict[str, Any]:
+    """The same for programs; times in seconds of the epoch."""
+    by = one.starter
+    starter = by and {
+        "command": by.command,
+        "pid": by.pid,
+        "running": by.process.alive,
+        "since": by.since,
+        "folder": by.folder,
+    }
+    return {
+        "name": one.name,
+        "state": one.state,
+        "nodes": one.nodes,
+        "pid": one.pid,
+        "stateFolder": str(one.folder),
+        "startedBy": starter,
+    }
 
 
 def down_all() -> list[str]:

@@ -59,7 +59,8 @@ def parse(
         description="Serves metrics of one Slurm cluster. It asks slurmrestd once in an interval, "
         "while something scrapes it, and for changes only.",
         epilog="Each option may be given as an environment variable: --job-source is "
-        "SLURM_EXPORTER_JOB_SOURCE. An option comes before its variable.",
+        "SLURM_EXPORTER_JOB_SOURCE. An option comes before its variable. Example: "
+        f"{program} --cluster-name site --standalone --slurm-api-server http://localhost:6820",
         allow_abbrev=False,
     )
 
