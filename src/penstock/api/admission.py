@@ -98,6 +98,8 @@ class KindRules(Generic[T]):
     """The objects of kinds with rules that it belongs to or builds upon, such as its cluster."""
     partitions: Callable[[T], Iterable[str]] = _nothing
     """The Slurm partitions that it declares in its cluster."""
+    reserved_files: frozenset[str] = frozenset()
+    """Files that the operator writes itself, which no ConfigMap that an object names may have."""
     conflicts: Callable[[T, RelatedObjects], Iterable[Problem]] = _nothing
     """Faults of an object beside its related objects; nothing may depend on them alone."""
     advice: Callable[[T], Iterable[str]] = _nothing
