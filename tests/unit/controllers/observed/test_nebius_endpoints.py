@@ -10,10 +10,12 @@ from msgspec.structs import replace
 
 from penstock.api.kubernetes.kinds import ConfigMap, Secret, Service
 from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
 from penstock.controllers.observed.nebius_endpoints import ClusterEndpoints, service_url
+from penstock.controllers.observed.rest_service import RestServices
 from penstock.controllers.observed.slurm_endpoints import SlurmEndpoint, Target
 from penstock.kube import Client, Manager
 from support.nebius import made
@@ -73,6 +75,17 @@ def test_no_token_goes_to_a_service_that_is_not_the_clusters(caches: NebiusCache
     put(caches.services, Service(metadata=ours, spec={"type": "ClusterIP"}))
     target = Target("http://one-rest-svc.soperator:6820", KEY)
     assert checking.find("soperator/one") == SlurmEndpoint("u1", target)
+
+
+@pytest.mark.parametrize("version", ["1.23", "5.0"])
+def test_the_service_that_soperator_made_gets_tokens(caches: NebiusCaches, version: str):
+    name = NAMES[version]
+    objects = SoperatorObjects(version)
+    made_by_soperator = msgspec.convert(objects.find("Service", f"{name}-rest-svc"), Service)
+    put(caches.services, made_by_soperator)
+    (owner,) = made_by_soperator.metadata.owner_references
+    url = f"http://{name}-rest-svc.{made_by_soperator.metadata.namespace}:6820"
+    assert RestServices(caches.services, SLURM_CLUSTERS).distrust(url, owner.uid) == ""
 
 
 @pytest.mark.parametrize("version", ["1.23", "5.0"])
