@@ -305,3 +305,19 @@ async def test_only_callers_with_a_certificate_of_the_authorities_are_answered(t
                 async with aiohttp.ClientSession() as strange:
                     with pytest.raises(aiohttp.ClientError):
                         await posted(strange, server, stranger, "/refuse")
+
+
+@pytest.mark.parametrize("text", [None, "", "no certificate", "\N{GREEK SMALL LETTER ALPHA}"])
+async def test_without_authorities_that_can_be_read_nobody_is_served(
+    tmp_path: Path, text: str | None
+):
+    file = tmp_path / "ca.crt"
+    if text is not None:
+        file.write_text(text)
+    bundle = renewed(None, {HOST}, NOW)
+    server = WebhookServer({}, Metrics(), port=0, host=HOST, callers=Callers(str(file)))
+    with pytest.raises(OSError, match=r"ca\.crt") as raised:
+        await server.show(bundle.leaf, bundle.leaf_key)
+    assert not isinstance(raised.value, ssl.SSLError)
+    assert server.port == 0
+    await server.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 
@@ -22,10 +23,18 @@ class Callers:
     """Common names or DNS names, one of which the certificate has; empty: any."""
 
     def require(self, context: ssl.SSLContext) -> None:
-        """Let a server's context ask for certificates. Raises OSError, of a bad file too."""
-        if self.authorities:
-            context.load_verify_locations(self.authorities)
-            context.verify_mode = ssl.CERT_REQUIRED
+        """Let a server's context ask for certificates.
+
+        Raises OSError, but no ssl.SSLError, for a file without certificates: nobody is served then.
+        """
+        if not self.authorities:
+            return
+        text = Path(self.authorities).read_text(encoding="ascii", errors="ignore")
+        try:
+            context.load_verify_locations(cadata=text)
+        except (ssl.SSLError, ValueError) as error:
+            raise OSError(f"{self.authorities} has no certificates (PEM): {error}") from error
+        context.verify_mode = ssl.CERT_REQUIRED
 
     def admit(self, certificate: Mapping[str, Any] | None) -> bool:
         """Whether a caller is served, by its verified certificate as `getpeercert` returns it."""
