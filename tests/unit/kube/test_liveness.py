@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from penstock.api.kubernetes.kinds import CONFIG_MAPS
 from penstock.kube import Client, Controller, Lease, Manager, Result
-from penstock.kube.client.errors import UnreachableError
-from penstock.kube.client.transport import Request, Response, Stream
 from penstock.kube.runtime.leader import STUCK_S
 from penstock.kube.runtime.manager import DEAD_WATCH_S
 from penstock.simulation.manual_clock import ManualClock, settle
-from unit.kube.fake_api import FakeApi
+from unit.kube.fake_api import FakeApi, Fault
 
 
-class Away(FakeApi):
-    """An API server that can be away for a while."""
-
-    away = False
-
-    async def send(self, request: Request) -> Response:
-        if self.away:
-            raise UnreachableError("away")
-        return await super().send(request)
-
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncGenerator[Stream]:
-        if self.away:
-            raise UnreachableError("away")
-        async with super().stream(request) as found:
-            yield found
+def away(api: FakeApi) -> None:
+    """Let no request reach the API server from now on, and cut what is open."""
+    api.fail(Fault(lambda _: True, cut=True, times=1_000_000))
+    api.cut_watches()
 
 
 class Process:
     """A manager with one cache and one controller under a Lease."""
 
     def __init__(self, lease: bool = True) -> None:
-        self.api, self.clock = Away(), ManualClock()
+        self.api, self.clock = FakeApi(), ManualClock()
         self.client = Client(self.api, clock=self.clock)
         own = Client(self.api, clock=self.clock)
         self.lease = Lease(own, "n", "l", "me") if lease else None
@@ -129,8 +113,7 @@ async def test_an_api_server_that_is_away_is_no_reason_for_a_restart():
     """Without a Lease, as a leader ends by itself when it cannot renew."""
     process = Process(lease=False)
     await process.clock.advance(10)
-    process.api.away = True
-    process.api.cut_watches()
+    away(process.api)
     for _ in range(90):
         await process.clock.advance(30)
         assert process.manager.not_alive() is None
@@ -139,7 +122,7 @@ async def test_an_api_server_that_is_away_is_no_reason_for_a_restart():
 
 async def test_a_standby_waits_for_the_lease_of_a_server_that_is_away():
     process = Process()
-    process.api.away = True
+    away(process.api)
     for _ in range(20):
         await process.clock.advance(30)
         assert process.manager.not_alive() is None
