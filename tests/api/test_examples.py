@@ -31,9 +31,6 @@ VALUES = "values.yaml"
 OURS = sorted(path.name for path in EXAMPLES.glob("*.yaml") if path.name not in (*GIT_OPS, VALUES))
 LONGEST = 80
 WARNINGS = {
-    # What a user of the example has or creates: its comments name it.
-    "accounting.yaml": "there is no Secret slurm-database",
-    "hybrid.yaml": "there is no Secret metal-keys",
     # They follow in the same file; and the operator's cache may be behind a busy API server.
     "slurmcluster-nodesets.yaml": "there is no (NodeSet (small|large) of this cluster"
     "|SlurmCluster cpu in this namespace) yet",

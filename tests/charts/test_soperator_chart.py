@@ -37,6 +37,7 @@ FULL: Json = {
     },
     "nodeExporter": {"enabled": True, "image": {"repository": "r", "tag": "1"}},
     "controllerManager": {"manager": {"containerSecurityContext": {"privileged": False}}},
+    "webhook": {"clientCA": {"configMap": "a"}},
 }
 VALUES: dict[str, Any] = {
     "controllerManager.manager.apis": ["slinky.slurm.net"],

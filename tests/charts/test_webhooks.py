@@ -242,3 +242,20 @@ def test_the_notes_list_values_without_effect(told: str) -> None:
     said = notes(told, {"webhook": {**idle, "mutating": {"failurePolicy": "Fail"}}}, "slinky")
     assert "webhook.replicas, webhook.nodeSelector, webhook.pdb: without effect" in said
     assert "Fail is not set" in said
+
+
+@pytest.mark.parametrize("name", ["slurm-operator", "soperator"])
+def test_an_api_server_may_have_to_show_a_certificate(name: str) -> None:
+    """Audit A25."""
+    ca = {"configMap": "api-server-ca", "names": ["kube-apiserver"]}
+    found = render({"webhook": {"clientCA": ca}}, chart=name, release=name, namespace="slinky")
+    (deployment,) = (one for one in found.values() if one["kind"] == "Deployment")
+    pod: Json = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    told = settings(found).webhooks
+    assert told.client_ca == "/etc/penstock/client-ca/ca.crt"
+    assert told.client_names == ("kube-apiserver",)
+    assert pod["volumes"] == [{"name": "client-ca", "configMap": {"name": "api-server-ca"}}]
+    (mount,) = container["volumeMounts"]
+    assert (mount["name"], mount["readOnly"]) == ("client-ca", True)
+    assert told.client_ca.startswith(mount["mountPath"])

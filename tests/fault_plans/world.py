@@ -38,6 +38,7 @@ from fault_plans.specs import (
     USER,
 )
 from penstock.api.kubernetes.meta import Json
+from penstock.controllers.runtime.connectivity import Check
 from penstock.kube.client.backoff import JITTER
 from penstock.kube.client.transport import Request, Response
 from penstock.model.worker_marks import WorkerMarks
@@ -401,7 +402,7 @@ class World:
 
     # What goes wrong
 
-    async def _dialled(self, host: str, port: int) -> None:
+    async def _dialled(self, host: str, port: int, _: Check) -> None:
         """A connection from the operator to a host outside."""
         if (error := self.closed.get((host, port))) is not None:
             raise error

@@ -8,14 +8,13 @@ every user can change another field, or delete the object.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from penstock.api.kubernetes.meta import KubeObject
-from penstock.api.kubernetes.resource import ObjectKey
+from penstock.api.kubernetes.resource import ObjectKey, is_object_name
 from penstock.api.kubernetes.schema import KindInfo
 
 T = TypeVar("T", bound=KubeObject)
@@ -23,8 +22,6 @@ Other = TypeVar("Other", bound=KubeObject)
 
 MOST_PROBLEMS: Final = 100
 """Problems of one object that are reported; a message has room for fewer."""
-_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""Name of a Secret or ConfigMap. Source: Kubernetes documentation, "Object Names and IDs"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +95,8 @@ class KindRules(Generic[T]):
     """The objects of kinds with rules that it belongs to or builds upon, such as its cluster."""
     partitions: Callable[[T], Iterable[str]] = _nothing
     """The Slurm partitions that it declares in its cluster."""
+    reserved_files: frozenset[str] = frozenset()
+    """Files that the operator writes itself, which no ConfigMap that an object names may have."""
     conflicts: Callable[[T, RelatedObjects], Iterable[Problem]] = _nothing
     """Faults of an object beside its related objects; nothing may depend on them alone."""
     advice: Callable[[T], Iterable[str]] = _nothing
@@ -248,12 +247,12 @@ class AdmissionResult:
 
 
 def impossible_names(references: Iterable[Reference], namespace: str) -> Iterator[Problem]:
-    """References to a Secret or ConfigMap by a name that none can have.
+    """References to an object by a name that none can have.
 
     Such as one with the namespace before it: it would be waited for without end.
     """
     for one in references:
-        if not one.name or one.group or _OBJECT_NAME.fullmatch(one.name):
+        if not one.name or is_object_name(one.name):
             continue
         yield Problem(
             one.path,

@@ -90,6 +90,18 @@ VARIABLES: Final = (
         "More names in their certificate; `--webhook-hosts` wins.",
     ),
     Variable(
+        "PENSTOCK_WEBHOOK_CLIENT_CA",
+        "operator",
+        "",
+        "File with the authorities of the API server's certificate; `--webhook-client-ca` wins.",
+    ),
+    Variable(
+        "PENSTOCK_WEBHOOK_CLIENT_NAMES",
+        "operator",
+        "",
+        "Names, one of which that certificate has; `--webhook-client-names` wins.",
+    ),
+    Variable(
         "POD_NAME",
         "operator, sconfigcontroller",
         "host name and process id",

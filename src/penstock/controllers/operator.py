@@ -191,7 +191,7 @@ async def run(settings: Settings) -> None:
         gc.enable()
         async with serve(
             client.metrics.registry,
-            alive=lambda: None,
+            alive=manager.not_alive,
             ready=manager.not_ready,
             host=settings.health_host,
             health_port=settings.health_port,

@@ -193,7 +193,7 @@ class _Exchange:
         return await slurm.exchange(url, method, headers, body, fence)
 
 
-async def _connected(host: str, port: int) -> None:
+async def _connected(host: str, port: int, _check: object) -> None:
     """Whether hosts outside can be reached is no part of the plan."""
     del host, port
 

@@ -42,6 +42,18 @@ KNOWN_FILTERS = "no entry of spec.k8sNodeFilters; known: cpu, system"
 KNOWN_SOURCES = "no entry of spec.volumeSources; known: controller-spool, jail, slurm-scripts"
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
+    *(
+        (
+            OLDER,
+            {
+                f"{ACCOUNTING}.enabled": True,
+                f"{ACCOUNTING}.externalDB": {"enabled": True, "host": host},
+            },
+            f"{ACCOUNTING}.externalDB.host",
+            "no host",
+        )
+        for host in ("db:3306", "db StorageUser=root", "db#")
+    ),
     (CURRENT, {"spec": ABSENT}, "spec", "must be given"),
     *(
         (CURRENT, {f"{path}.k8sNodeFilterName": "gpu"}, f"{path}.k8sNodeFilterName", KNOWN_FILTERS)

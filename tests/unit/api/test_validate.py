@@ -39,6 +39,7 @@ def with_pod(**spec: Any) -> dict[str, Any]:
     return {**REF, "template": {"spec": spec}}
 
 
+PARTITION = "spec.partition.config"
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("Controller", {"clusterName": "x" * 41}, "spec.clusterName", "41 characters"),
     ("Controller", {"external": True}, "spec.externalConfig.host", "name the host"),
@@ -176,6 +177,46 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     *(
         ("Controller", {field: ELSEWHERE}, f"spec.{field}.name", "of one in namespace slurm")
         for field in ("slurmKeyRef", "mungeKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef")
+    ),
+    ("Token", {"username": "../../x", "jwtKeyRef": KEY}, "spec.username", "no Secret"),
+    (
+        "Token",
+        {"username": "u", "jwtKeyRef": KEY, "secretRef": {"name": "../secrets/x", "key": "k"}},
+        "spec.secretRef.name",
+        "no Secret",
+    ),
+    ("Controller", {"clusterName": "../../etc"}, "spec.clusterName", "no ClusterName"),
+    ("Controller", {"clusterName": "a\nB=c"}, "spec.clusterName", "no ClusterName"),
+    *(
+        (
+            kind,
+            {"external": True, "externalConfig": {"host": host}},
+            "spec.externalConfig.host",
+            "no host",
+        )
+        for kind in ("Controller", "Accounting")
+        for host in ("db\nPrologSlurmctld=/tmp/x", "db SlurmUser=root", "db#", "h:6817", "a..b")
+    ),
+    *(
+        (
+            kind,
+            {**REF, "service": {"spec": {"type": "ExternalName"}}},
+            "spec.service.spec.type",
+            "no pod",
+        )
+        for kind in ("Controller", "Accounting", "RestApi", "LoginSet")
+    ),
+    (
+        "NodeSet",
+        {**REF, "partition": {"enabled": True, "config": "State=UP\\"}},
+        PARTITION,
+        "backslash",
+    ),
+    (
+        "NodeSet",
+        {**REF, "partition": {"enabled": True, "config": "A=1\rB=2"}},
+        PARTITION,
+        "backslash",
     ),
     ("Accounting", {"mungeKeyRef": ELSEWHERE}, "spec.mungeKeyRef.name", "without a namespace"),
     ("Token", {"username": "u", "jwtKeyRef": ELSEWHERE}, "spec.jwtKeyRef.name", "no Secret"),

@@ -31,7 +31,7 @@ WATCHED = {
         "configmaps controllers nodes nodesets persistentvolumeclaims poddisruptionbudgets pods "
         "secrets services"
     ),
-    "slurm": "controllers nodesets restapis secrets",
+    "slurm": "controllers nodesets restapis secrets services",
     "accounting": "accountings configmaps controllers pods secrets services statefulsets",
     "token": "controllers secrets tokens",
 }

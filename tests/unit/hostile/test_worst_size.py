@@ -17,11 +17,13 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from penstock.api.admission import Registry, RelatedObjects
 from penstock.api.kubernetes import shapes
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.quantity import is_quantity, same_quantity
 from penstock.api.penstock.partition import Partition, PartitionSpec
 from penstock.api.penstock.validation import partition_problems
+from penstock.api.registry import groups
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.common import LONGEST_CONF, LONGEST_LINE
 from penstock.decide import scale as scale_in_order
@@ -188,3 +190,21 @@ def test_an_input_at_its_worst_size_takes_neither_time_nor_memory_from_others(
         f"hostile {one.name}: {1000 * worst:.1f} ms, {worst / reference:.2f} of the reference, "
         f"{most / 2**20:.1f} MiB"
     )
+
+
+def test_lines_beyond_their_limit_are_not_parsed(monkeypatch: pytest.MonkeyPatch):
+    """Their length is a fault already, and a caller of the webhook may send 8 MiB of them."""
+
+    def parse(_: str) -> Document:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr(Document, "parse", parse)
+    rules = Registry(groups())
+    spec = {"extraConf": "a=1\n" * LONGEST_CONF}
+    for kind in ("Controller", "Accounting"):
+        found = rules.of_kind("slinky.slurm.net", kind)
+        assert found is not None
+        meta = {"name": "a", "namespace": "b"}
+        obj = msgspec.convert({"metadata": meta, "spec": spec}, found.info.type)
+        result = rules.validate_change(obj, None, RelatedObjects())
+        assert any(one.path == "spec.extraConf" for one in result.problems)

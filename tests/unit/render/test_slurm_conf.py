@@ -7,7 +7,7 @@ import pytest
 from penstock.render.config import sections
 from penstock.render.slinky.config import config_maps as config
 from penstock.render.slinky.config import slurm_conf
-from penstock.slurm.conf.document import Document
+from penstock.slurm.conf.document import ConfError, Document
 
 
 def conf(load: Any, **spec: Any) -> str:
@@ -66,6 +66,21 @@ def test_only_who_slurmctld_is_concerns_its_clients(load: Any):
     assert sections.identity(conf(load, extraConf="PartitionName=x Nodes=ALL")) == before
     assert sections.identity(conf(load, extraConf="AuthInfo=cred_expire=1")) != before
     assert sections.identity(conf(load, clusterName="other")) != before
+
+
+def test_a_host_of_an_accounting_writes_no_second_setting(load: Any):
+    """Audit A32: who may update Accountings wrote the slurm.conf of the Controller."""
+    for host in ("db\nPrologSlurmctld=/tmp/x", "db PrologSlurmctld=/tmp/x"):
+        external = {"external": True, "externalConfig": {"host": host}}
+        with pytest.raises(ConfError):
+            slurm_conf.slurm_conf(load("full", accounting=external).cluster)
+
+
+def test_a_nodeset_whose_parameters_swallow_the_next_line_has_no_partition(load: Any):
+    bad = {"partition": {"enabled": True, "config": "MaxTime=1 \\"}}
+    text = slurm_conf.slurm_conf(load("minimal", nodeset=bad).cluster)
+    assert "PartitionName" not in text
+    assert "NodeSet=compute Feature=compute\n" in text
 
 
 def test_a_file_that_the_user_gives_is_not_generated(load: Any):

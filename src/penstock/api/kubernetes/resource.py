@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from penstock.api.kubernetes.meta import KubeObject
 
 T = TypeVar("T", bound=KubeObject)
+
+LONGEST_NAME: Final = 253
+_DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_SEGMENT: Final = re.compile(r"[^/%\x00-\x20\x7f]+")
+_RIGHTS: Final = "rbac.authorization.k8s.io"
+
+
+class ObjectNameError(ValueError):
+    """A text can be the name of no object."""
+
+
+def is_object_name(text: str) -> bool:
+    """Whether objects can have this name: a DNS subdomain.
+
+    Source: Kubernetes documentation, "Object Names and IDs".
+    """
+    return len(text) <= LONGEST_NAME and _DNS_NAME.fullmatch(text) is not None
 
 
 class ObjectKey(NamedTuple):
@@ -50,14 +69,32 @@ class Resource(Generic[T]):
         return ObjectKey(self.group, self.kind, namespace, name)
 
     def path(self, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:
-        """URL path of the collection, of one object, or of its subresource `sub`."""
+        """URL path of the collection, of one object, or of its subresource `sub`.
+
+        Raises ObjectNameError for names that none can have: names come from fields of users, and
+        one with slashes or dots would lead to another object.
+        """
         parts = ["apis", self.group] if self.group else ["api"]
         parts.append(self.version)
         if self.namespaced and namespace:
-            parts += ["namespaces", namespace]
+            parts += ["namespaces", _checked(namespace, "namespace")]
         parts.append(self.plural)
         if name:
-            parts.append(name)
+            parts.append(self._checked_name(name))
         if sub:
             parts.append(sub)
         return "/" + "/".join(parts)
+
+    def _checked_name(self, name: str) -> str:
+        if self.group != _RIGHTS:
+            return _checked(name, self.kind)
+        # Names of roles and their bindings are path segments, such as system:node.
+        if name in (".", "..") or not _SEGMENT.fullmatch(name):
+            raise ObjectNameError(f"{name[:60]!r} can be the name of no {self.kind}")
+        return quote(name, safe=":")
+
+
+def _checked(name: str, kind: str) -> str:
+    if not is_object_name(name):
+        raise ObjectNameError(f"{name[:60]!r} can be the name of no {kind}")
+    return quote(name, safe="")

@@ -40,6 +40,7 @@ from penstock.api.nebius.slurmcluster import (
 from penstock.api.nebius.user_isolation import user_isolation_problems
 from penstock.api.nebius.volume_rules import cluster_volumes, same_sources
 from penstock.base import duration
+from penstock.base.host import is_host
 from penstock.slurm import hostlist
 
 _NO_SPEC: Final = SlurmCluster().spec
@@ -225,6 +226,12 @@ def _accounting(spec: SlurmClusterSpec) -> Iterator[Problem]:
         yield from database_problems(f"{path}.embeddedDB", accounting.embedded_db)
     if external and not accounting.external_db.host:
         yield Problem(f"{path}.externalDB.host", ABSENT)
+    elif external and not is_host(accounting.external_db.host):
+        yield Problem(
+            f"{path}.externalDB.host",
+            f"{accounting.external_db.host[:60]!r} is no host: write a DNS name or an address, "
+            "without a port",
+        )
     replication = database.replication if database is not None else None
     binlog = replication.sync_binlog if replication is not None else None
     if binlog is not None and not isinstance(binlog, int):

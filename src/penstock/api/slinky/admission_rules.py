@@ -14,7 +14,7 @@ from penstock.api.admission import MOST_PROBLEMS, Problem
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.common import LONGEST_CONF
+from penstock.api.slinky.common import LONGEST_CONF, LONGEST_LINE
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
@@ -45,7 +45,9 @@ def controller_problems(obj: Controller) -> Iterator[Problem]:
     """Releases that are not supported, lines and a port with which slurmctld cannot work."""
     yield from _release("slurmctld", obj.spec.slurmctld)
     yield from _lines("spec.extraConf", obj.spec.extra_conf)
-    if not obj.spec.external and (wrong := slurmctld_ports.unfit(obj.spec.extra_conf)):
+    if obj.spec.external or len(obj.spec.extra_conf) > LONGEST_CONF:
+        return
+    if wrong := slurmctld_ports.unfit(obj.spec.extra_conf):
         yield Problem("spec.extraConf", wrong)
 
 
@@ -78,7 +80,8 @@ def controller_advice(obj: Controller) -> Iterator[str]:
 def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
     """Releases that are not supported, and words that slurmd or slurmctld cannot read."""
     yield from _release("slurmd", obj.spec.slurmd)
-    for found in islice(_VALUELESS.finditer(obj.spec.extra_conf), MOST_PROBLEMS):
+    words = obj.spec.extra_conf
+    for found in islice(_VALUELESS.finditer(words[:LONGEST_LINE]), MOST_PROBLEMS):
         key = found[1][:80]
         yield Problem(
             "spec.extraConf",

@@ -30,6 +30,7 @@ CONTROLLER = KindRules(
     defaults=controller_defaults,
     references=related_objects.controller_references,
     uses=related_objects.controller_uses,
+    reserved_files=related_objects.OURS,
     conflicts=related_objects.controller_conflicts,
     advice=admission_rules.controller_advice,
     warnings=related_objects.controller_warnings,

@@ -16,6 +16,7 @@ from penstock.api.cluster.cluster_ref import ControllerRef, controller_ref_probl
 from penstock.api.embedded_database_rules import database_problems
 from penstock.api.kubernetes import shapes
 from penstock.api.kubernetes.meta import Json, LocalObjectReference, ObjectMeta
+from penstock.api.kubernetes.resource import is_object_name
 from penstock.api.kubernetes.spec_parts import HOSTNAME_PATTERN, PodTemplate
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
@@ -37,6 +38,8 @@ from penstock.api.slinky.related_objects import (
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
 from penstock.base import duration
+from penstock.base.host import is_host
+from penstock.slurm.conf.lines import is_one_line
 from penstock.slurm.reservation_schedule import schedule_problems
 
 CLUSTER_NAME_LIMIT = 40
@@ -44,6 +47,8 @@ HOST_LABEL_LIMIT = 63
 
 _PERCENT = re.compile(r"[0-9]*[1-9][0-9]*%")
 _HOSTNAME = re.compile(HOSTNAME_PATTERN)
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+_EXTERNAL_NAME = "ExternalName"
 
 
 def controller_problems(obj: Controller) -> Iterator[Problem]:
@@ -57,6 +62,12 @@ def controller_problems(obj: Controller) -> Iterator[Problem]:
             f"{CLUSTER_NAME_LIMIT}: set a shorter clusterName",
         )
     yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
+    if not _CLUSTER_NAME.fullmatch(cluster):
+        yield Problem(
+            "spec.clusterName",
+            f"{cluster[:60]!r} can be no ClusterName: write letters, digits, _, - and ., not a . "
+            "first",
+        )
     yield from _external(spec.external, spec.external_config)
     claim = spec.persistence.existing_claim if spec.persistence else ""
     if spec.sssd_conf_ref is not None:
@@ -86,7 +97,7 @@ def controller_problems(obj: Controller) -> Iterator[Problem]:
     ):
         yield from _container(f"spec.{field}", container)
     yield from _template(spec.template, host_network=False)
-    yield from _shape_problems("spec.service.spec", spec.service.spec, shapes.SERVICE)
+    yield from _service(spec.service.spec)
 
 
 def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
@@ -108,6 +119,11 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
         )
     if spec.partition and "\n" in spec.partition.config:
         yield Problem("spec.partition.config", "write all parameters on one line")
+    elif spec.partition and not is_one_line(spec.partition.config):
+        yield Problem(
+            "spec.partition.config",
+            "remove control characters and a backslash at the end, which joins the next line to it",
+        )
     if spec.ssh:
         yield from _long("spec.ssh.extraSshdConfig", spec.ssh.extra_sshd_config, LONGEST_CONF)
     if spec.ssh and spec.ssh.enabled and spec.ssh.sssd_conf_ref is not None:
@@ -146,7 +162,7 @@ def loginset_problems(obj: LoginSet) -> Iterator[Problem]:
     yield from _container("spec.login", spec.login)
     yield from _container("spec.initconf", spec.initconf)
     yield from _template(spec.template)
-    yield from _shape_problems("spec.service.spec", spec.service.spec, shapes.SERVICE)
+    yield from _service(spec.service.spec)
 
 
 def restapi_problems(obj: RestApi) -> Iterator[Problem]:
@@ -154,7 +170,7 @@ def restapi_problems(obj: RestApi) -> Iterator[Problem]:
     yield from _controller_ref(obj.metadata, obj.spec.controller_ref)
     yield from _container("spec.slurmrestd", obj.spec.slurmrestd)
     yield from _template(obj.spec.template)
-    yield from _shape_problems("spec.service.spec", obj.spec.service.spec, shapes.SERVICE)
+    yield from _service(obj.spec.service.spec)
 
 
 def accounting_problems(obj: Accounting) -> Iterator[Problem]:
@@ -190,9 +206,11 @@ def accounting_problems(obj: Accounting) -> Iterator[Problem]:
         for field in ("host", "database", "username"):
             text: str = getattr(spec.storage_config, field)
             yield from _long(f"spec.storageConfig.{field}", text, LONGEST_WORDS)
+        if len(host := spec.storage_config.host) <= LONGEST_WORDS and not is_host(host):
+            yield Problem("spec.storageConfig.host", _no_host(host))
     yield from _container("spec.slurmdbd", spec.slurmdbd)
     yield from _template(spec.template, host_network=False)
-    yield from _shape_problems("spec.service.spec", spec.service.spec, shapes.SERVICE)
+    yield from _service(spec.service.spec)
 
 
 def _one_key(spec: ControllerSpec | AccountingSpec) -> Iterator[Problem]:
@@ -216,6 +234,13 @@ def token_problems(obj: Token) -> Iterator[Problem]:
             yield Problem("spec.lifetime", str(error))
     secret, key = names.token_secret(obj), spec.effective_jwt_key_ref
     yield from _named("spec.secretRef.name", secret.name)
+    if secret.name and not is_object_name(secret.name):
+        path = "spec.secretRef.name" if spec.secret_ref is not None else "spec.username"
+        yield Problem(
+            path,
+            f"{secret.name[:60]!r} can be the name of no Secret: write small letters, digits, - "
+            "and . in spec.secretRef.name",
+        )
     if key is not None and secret.name == key.name:
         yield Problem("spec.secretRef.name", "the key is in there: name another Secret")
 
@@ -245,6 +270,22 @@ def _strategy(strategy: UpdateStrategy) -> Iterator[Problem]:
 def _external(external: bool, config: ExternalConfig | None) -> Iterator[Problem]:
     if external and (config is None or not config.host):
         yield Problem("spec.externalConfig.host", "name the host of the external daemon")
+    if config is not None and config.host and not is_host(config.host):
+        yield Problem("spec.externalConfig.host", _no_host(config.host))
+
+
+def _no_host(host: str) -> str:
+    return f"{host[:60]!r} is no host: write a DNS name or an address, without a port"
+
+
+def _service(spec: Json) -> Iterator[Problem]:
+    """Faults of the Service of a daemon."""
+    yield from _shape_problems("spec.service.spec", spec, shapes.SERVICE)
+    if spec.get("type") == _EXTERNAL_NAME:
+        yield Problem(
+            "spec.service.spec.type",
+            f"{_EXTERNAL_NAME} leads to no pod: write ClusterIP, NodePort or LoadBalancer",
+        )
 
 
 def _template(template: PodTemplate, *, host_network: bool = True) -> Iterator[Problem]:

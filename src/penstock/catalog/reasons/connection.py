@@ -18,7 +18,8 @@ class ConnectionReason(ConditionReason):
     )
     NAME_NOT_RESOLVED = (
         "NameNotResolved",
-        "The host name of an external daemon does not resolve in this cluster.",
+        "The host name of an external daemon does not resolve in this cluster, or to an address "
+        "inside it.",
         "Correct spec.externalConfig.host, or add the name to the cluster's DNS.",
         PERSON,
     )

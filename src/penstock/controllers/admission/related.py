@@ -1,4 +1,9 @@
-"""Finds the related objects of an object in the caches."""
+"""Finds the related objects of an object in the caches.
+
+Only objects of kinds with rules: whether a Secret or a ConfigMap exists is nothing to answer to a
+caller who may be unable to read it. A condition reports it. Of the files of a ConfigMap only those
+count that no ConfigMap may have.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.api.admission import KindRules, Reference, Registry, RelatedObjects
-from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS
+from penstock.api.kubernetes.kinds import CONFIG_MAPS
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import ObjectKey, Resource
 from penstock.kube import Cache
@@ -20,7 +25,7 @@ class RelatedObjectsFinder:
     def __init__(self, registry: Registry, cache_of: CacheOf) -> None:
         self._registry = registry
         self._config_maps = cache_of(CONFIG_MAPS)
-        resources = (SECRETS, CONFIG_MAPS, *(one.resource for one in registry.kinds))
+        resources = (one.resource for one in registry.kinds)
         self._caches = {(one.group, one.kind): cache_of(one) for one in resources}
         self._users = [
             cache_of(rules.info.resource).index(_uses(rules)) for rules in registry.rules
@@ -35,7 +40,7 @@ class RelatedObjectsFinder:
             obj,
             [one for key in rules.uses(obj) for one in self._using(key)],
             [one for one in named if not self._exists(space, one)],
-            self._files(space, named),
+            self._files(space, named, rules.reserved_files),
         )
 
     def users(self, obj: KubeObject) -> RelatedObjects:
@@ -54,19 +59,22 @@ class RelatedObjectsFinder:
         return (one for index in self._users for one in index.get(str(key)))
 
     def _exists(self, namespace: str, one: Reference) -> bool:
-        """Whether it exists; assumed of a kind that this process does not read."""
+        """Whether it exists; assumed of a kind without rules."""
         cache = self._caches.get((one.group, one.kind))
         return cache is None or cache.get(f"{namespace}/{one.name}") is not None
 
-    def _files(self, namespace: str, named: Iterable[Reference]) -> dict[str, tuple[str, ...]]:
+    def _files(
+        self, namespace: str, named: Iterable[Reference], reserved: frozenset[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Reserved files in the ConfigMaps that an object names."""
         found: dict[str, tuple[str, ...]] = {}
-        for one in named:
+        for one in named if reserved else ():
             if (one.group, one.kind) != (CONFIG_MAPS.group, CONFIG_MAPS.kind):
                 continue
             config_map = self._config_maps.get(f"{namespace}/{one.name}")
             if config_map is not None:
                 text, binary = config_map.data, config_map.binary_data
-                found[one.name] = tuple(sorted({*(text or ()), *(binary or ())}))
+                found[one.name] = tuple(sorted(reserved & {*(text or ()), *(binary or ())}))
         return found
 
 

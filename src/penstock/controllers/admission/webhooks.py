@@ -31,6 +31,7 @@ from penstock.catalog.marks import kubernetes
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import AlreadyExistsError, Cache, Client, Controller, Manager, Result
 from penstock.kube.runtime.leader import Leader
+from penstock.kube.webhook.callers import Callers
 from penstock.kube.webhook.certificates import (
     AUTHORITY,
     LEAF,
@@ -77,7 +78,13 @@ class Webhooks:
         self._hosts = frozenset(
             {service, f"{service}.svc", f"{service}.svc.{domain}", *options.hosts}
         )
-        self.server = WebhookServer(handlers, self._metrics, port=options.port, host=options.host)
+        self.server = WebhookServer(
+            handlers,
+            self._metrics,
+            port=options.port,
+            host=options.host,
+            callers=Callers(options.client_ca, options.client_names),
+        )
         self._secrets = manager.cache(
             SECRETS,
             namespaces=(self._namespace,),

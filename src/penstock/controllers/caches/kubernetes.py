@@ -65,6 +65,16 @@ class KubernetesCaches:
         config_map = self.config_maps.get(f"{namespace}/{ref.name}")
         return files_of(config_map).get(ref.key) if config_map is not None else None
 
+    def service_addresses_beside(self, namespace: str) -> frozenset[str]:
+        """Cluster addresses of the Services of all other namespaces that are watched."""
+        return frozenset(
+            str(address)
+            for one in self.services
+            if one.metadata.namespace != namespace
+            for address in one.spec.get("clusterIPs") or (one.spec.get("clusterIP"),)
+            if address and address != "None"
+        )
+
     def pods_labelled(self, namespace: str, component: str, instance: str) -> tuple[Pod, ...]:
         """Pods of one workload of ours, by name."""
         wanted = app_labels.selector_labels(component, instance)

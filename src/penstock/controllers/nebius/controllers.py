@@ -25,7 +25,7 @@ from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.partition_drift import ClusterDrift
 from penstock.controllers.nebius.partition_source import ClusterPartitions
 from penstock.controllers.observed.nebius_caches import NebiusCaches
-from penstock.controllers.observed.nebius_endpoints import ClusterEndpoints, service_url
+from penstock.controllers.observed.nebius_endpoints import ClusterEndpoints
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.partition.state import State
@@ -54,7 +54,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> NebiusControllers:
     secrets = SecretReader(caches.secrets)
     images = Images(settings.operator_image, settings.images.slurmrestd)
     connections = SlurmConnections(
-        ClusterEndpoints(caches, secrets, parts.url_of or service_url),
+        ClusterEndpoints(caches, secrets, parts.url_of),
         parts.signals,
         client.clock,
         parts.exchange,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS, ConfigMap, Secret
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS, SERVICES, ConfigMap, Secret, Service
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.controllers.nebius.context import NebiusContext
@@ -13,6 +13,7 @@ from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 
 _JWT_SUFFIX = names.jwt_secret("")
+_REST_SUFFIX = names.service("", "rest")
 _CONFIGS_SUFFIX = names.slurm_configs("")
 
 
@@ -32,6 +33,14 @@ def clusters_configured_by(config_map: ConfigMap, _: Lookup) -> list[str]:
     return [f"{meta.namespace}/{meta.name.removesuffix(_CONFIGS_SUFFIX)}"]
 
 
+def clusters_served_by(service: Service, _: Lookup) -> list[str]:
+    """The SlurmCluster whose slurmrestd has a Service of this name, whether it exists or not."""
+    meta = service.metadata
+    if not meta.name.endswith(_REST_SUFFIX):
+        return []
+    return [f"{meta.namespace}/{meta.name.removesuffix(_REST_SUFFIX)}"]
+
+
 class SlurmConnectionReconciler:
     """Keeps one connection for each SlurmCluster."""
 
@@ -41,6 +50,8 @@ class SlurmConnectionReconciler:
         Watch(SECRETS, clusters_signing_with),
         # SlurmUser, whose tokens the operator needs.
         Watch(CONFIG_MAPS, clusters_configured_by),
+        # No token goes to one that is not ours.
+        Watch(SERVICES, clusters_served_by),
     )
     signals: tuple[Signal, ...] = ()
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius import names
-from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.observed.nebius_caches import NebiusCaches
+from penstock.controllers.observed.rest_service import RestServices
 from penstock.controllers.observed.slurm_endpoints import (
     SLURM_USER,
     SlurmEndpoint,
@@ -21,14 +22,22 @@ from penstock.slurm.conf.includes import resolved
 
 
 class ClusterEndpoints(SlurmEndpoints):
-    """Those of all SlurmClusters. `url_of` is where the slurmrestd of one listens."""
+    """Those of all SlurmClusters.
+
+    `url_of` is where the slurmrestd of one listens, without it at its Service, which is checked
+    (`rest_service`).
+    """
 
     def __init__(
-        self, caches: NebiusCaches, secrets: SecretReader, url_of: Callable[[SlurmCluster], str]
+        self,
+        caches: NebiusCaches,
+        secrets: SecretReader,
+        url_of: Callable[[SlurmCluster], str] | None = None,
     ) -> None:
         self._caches = caches
         self._secrets = secrets
-        self._url_of = url_of
+        self._url_of = url_of or service_url
+        self._services = RestServices(caches.services, SLURM_CLUSTERS) if url_of is None else None
 
     def uid(self, key: str) -> str:
         """The uid of the SlurmCluster, empty while there is none."""
@@ -53,8 +62,11 @@ class ClusterEndpoints(SlurmEndpoints):
         if secret is None:
             why = f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
             return SlurmEndpoint(meta.uid, why)
+        url = self._url_of(cluster)
+        if self._services is not None and (why := self._services.distrust(url, meta.uid)):
+            return SlurmEndpoint(meta.uid, why)
         user = self._slurm_user(meta.namespace, meta.name)
-        return SlurmEndpoint(meta.uid, Target(self._url_of(cluster), secret, user))
+        return SlurmEndpoint(meta.uid, Target(url, secret, user))
 
     def _slurm_user(self, namespace: str, name: str) -> str:
         """SlurmUser of the files in force: root in those of the original."""

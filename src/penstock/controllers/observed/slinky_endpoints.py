@@ -9,25 +9,32 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
+from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.observed.rest_service import RestServices
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.observed.slurm_endpoints import SlurmEndpoint, SlurmEndpoints, Target
 from penstock.slurm import daemons
 
 
 class ControllerEndpoints(SlurmEndpoints):
-    """Those of all Controllers. `url_of` is where the slurmrestd of a RestApi listens.
+    """Those of all Controllers.
 
-    The connection to an external slurmctld outlives its Controller while NodeSets need it to drain.
+    `url_of` is where the slurmrestd of a RestApi listens, without it at its Service, which is
+    checked (`rest_service`). The connection to an external slurmctld outlives its Controller while
+    NodeSets need it to drain.
     """
 
     def __init__(
-        self, caches: SlinkyCaches, secrets: SecretReader, url_of: Callable[[RestApi], str]
+        self,
+        caches: SlinkyCaches,
+        secrets: SecretReader,
+        url_of: Callable[[RestApi], str] | None = None,
     ) -> None:
         self._caches = caches
         self._secrets = secrets
-        self._url_of = url_of
+        self._url_of = url_of or service_url
+        self._services = RestServices(caches.services, RESTAPIS) if url_of is None else None
 
     def uid(self, key: str) -> str:
         """The uid of the Controller, empty while there is none."""
@@ -44,6 +51,9 @@ class ControllerEndpoints(SlurmEndpoints):
         if controller is None and left is None:
             return None
         gone = "Controller, RestApi or key are gone"
+        if left is not None and (why := self._distrust(left.rest_api_url)):
+            # Whoever took the place of the Service gets no token, nor do those of before count.
+            return SlurmEndpoint(uid=self.uid(key), target=why)
         return SlurmEndpoint(
             uid=self.uid(key),
             target=self._target(controller) if controller is not None else gone,
@@ -95,7 +105,12 @@ class ControllerEndpoints(SlurmEndpoints):
         secret = self._secrets.value(meta.namespace, ref)
         if secret is None:
             return f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
-        return Target(self._url_of(restapi), secret)
+        url = self._url_of(restapi)
+        return self._distrust(url, restapi.metadata.uid) or Target(url, secret)
+
+    def _distrust(self, url: str, uid: str = "") -> str:
+        """Why no token goes to a Service; empty when it may."""
+        return self._services.distrust(url, uid) if self._services is not None and url else ""
 
 
 def service_url(restapi: RestApi) -> str:

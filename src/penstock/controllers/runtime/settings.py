@@ -40,6 +40,10 @@ class Webhooks:
     """Whether the operator makes and renews the certificate; else it takes what the Secret has."""
     hosts: tuple[str, ...] = ()
     """Names and addresses of the server beside those of the Service."""
+    client_ca: str = ""
+    """File with the authorities of callers' certificates (PEM); empty: anybody may ask."""
+    client_names: tuple[str, ...] = ()
+    """Names, one of which a caller's certificate has; empty: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,8 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
             secret=given.webhook_secret,
             own=given.webhook_certificates == "own",
             hosts=_words(given.webhook_hosts),
+            client_ca=given.webhook_client_ca,
+            client_names=_words(given.webhook_client_names),
         ),
     )
 
@@ -231,6 +237,19 @@ def _add_webhooks(parser: argparse.ArgumentParser, environment: Mapping[str, str
         "--webhook-hosts",
         default=variable("PENSTOCK_WEBHOOK_HOSTS", ""),
         help="comma-separated; names and addresses in the certificate beside the Service's",
+    )
+    add(
+        "--webhook-client-ca",
+        default=variable("PENSTOCK_WEBHOOK_CLIENT_CA", ""),
+        metavar="FILE",
+        help="authorities (PEM) of the certificate that the API server has to send; "
+        "without it anybody who reaches the port may ask",
+    )
+    add(
+        "--webhook-client-names",
+        default=variable("PENSTOCK_WEBHOOK_CLIENT_NAMES", ""),
+        metavar="NAMES",
+        help="comma-separated; names, one of which that certificate has (default: any)",
     )
 
 

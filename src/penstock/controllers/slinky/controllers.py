@@ -11,12 +11,12 @@ from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
-from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints, service_url
+from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.partition.state import State
-from penstock.controllers.runtime.connectivity import PortProbe
+from penstock.controllers.runtime.connectivity import PortProbe, own_addresses
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.served_api import ApiControllers, ApiParts
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
@@ -46,7 +46,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> SlinkyControllers:
     clusters = SlinkyClusters(
         caches, secrets, settings.images, settings.cluster_domain, overrides, rejected_files
     )
-    endpoints = ControllerEndpoints(caches, secrets, parts.url_of or service_url)
+    endpoints = ControllerEndpoints(caches, secrets, parts.url_of)
     connections = SlurmConnections(
         endpoints,
         signals,
@@ -67,7 +67,12 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> SlinkyControllers:
         caches,
         secrets,
         ObjectStore(client, caches),
-        PortProbe(client.clock, parts.connect),
+        PortProbe(
+            client.clock,
+            parts.connect,
+            own=own_addresses(),
+            services=caches.service_addresses_beside,
+        ),
         parts.recorder,
         signals,
         clusters,

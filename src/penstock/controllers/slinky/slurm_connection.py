@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.kubernetes.kinds import SECRETS
+from penstock.api.kubernetes.kinds import SECRETS, SERVICES, Service
+from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS
@@ -13,7 +14,7 @@ from penstock.controllers.observed.references import controllers_using_secret
 from penstock.controllers.observed.watching import own_key, spec_changed
 from penstock.controllers.partition.context import ClusterContext
 from penstock.kube import Result
-from penstock.kube.runtime.declaration import Signal, Watch
+from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 
 
 def _remembers_other_slurm(old: NodeSet | None, new: NodeSet | None) -> bool:
@@ -21,6 +22,21 @@ def _remembers_other_slurm(old: NodeSet | None, new: NodeSet | None) -> bool:
     before = old.status.external_slurm if old is not None else None
     after = new.status.external_slurm if new is not None else None
     return (before is None) != (after is None)
+
+
+def clusters_served_by(service: Service, lookup: Lookup) -> list[str]:
+    """Keys of the Controllers whose slurmrestd a Service has, or had, by its name.
+
+    By name, as a Service that took the place of ours has another owner.
+    """
+    space, name = service.metadata.namespace, service.metadata.name
+    restapis = lookup.all(RESTAPIS)
+    return [
+        key
+        for one in restapis
+        if one.metadata.namespace == space and names.restapi_service(one) == name
+        for key in cluster_keys(one)
+    ]
 
 
 class SlurmConnectionReconciler:
@@ -33,6 +49,8 @@ class SlurmConnectionReconciler:
         # The connection to an external slurmctld is needed until the last of them is gone.
         Watch(NODESETS, cluster_keys, _remembers_other_slurm),
         Watch(SECRETS, controllers_using_secret),
+        # No token goes to one that is not ours.
+        Watch(SERVICES, clusters_served_by),
     )
     signals: tuple[Signal, ...] = ()
 

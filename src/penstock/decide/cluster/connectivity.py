@@ -6,6 +6,8 @@ A name, a port and a key can each be wrong; Slurm's clients report the same erro
 from __future__ import annotations
 
 import enum
+import ipaddress
+from collections.abc import Collection
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.catalog.reasons.connection import ConnectionReason
@@ -22,6 +24,37 @@ class End(enum.Enum):
     REFUSED = "refused"
     SILENT = "silent"
     NO_ROUTE = "no route"
+    INSIDE = "inside"
+    """No connection was tried: the address leads nowhere outside."""
+
+
+def leads_inside(address: str, own: Collection[str]) -> bool:
+    """Whether no external daemon can have an address.
+
+    Addresses of one host or of one link, such as those of metadata services of clouds, and those of
+    the API server and of the operator itself. Private networks are outside.
+    """
+    found = _parsed(address)
+    if found is None or found in map(_parsed, own):
+        return True
+    return found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast
+
+
+def is_probed(address: str, services: Collection[str]) -> bool:
+    """Whether a connection is tried to diagnose one that fails.
+
+    None to Services of other namespaces: who writes the host may be unable to reach them.
+    """
+    return _parsed(address) not in map(_parsed, services)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found
 
 
 _CLOSED = {
@@ -48,6 +81,12 @@ def closed(end: End, daemon: str, host: str, port: int) -> Finding | None:
         message = (
             f"spec.externalConfig.host: name {host} of {daemon} does not resolve in this cluster. "
             "Correct it, or add it to the cluster's DNS, such as by a Service without a selector"
+        )
+        return Finding(False, ConnectionReason.NAME_NOT_RESOLVED, message)
+    if end is End.INSIDE:
+        message = (
+            f"spec.externalConfig.host: {host} leads to an address inside this cluster or of one "
+            f"host only, where no {daemon} for all pods can be. Write its name or address outside"
         )
         return Finding(False, ConnectionReason.NAME_NOT_RESOLVED, message)
     message = f"{daemon} at {host}:{port} {_CLOSED[end]}"

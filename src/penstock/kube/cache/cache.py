@@ -42,6 +42,7 @@ class Cache(Generic[T]):
         self._pace = pace
         self._store = Store[T]()
         self._synced = asyncio.Event()
+        self._reflectors: list[tuple[_Part[T], Reflector[T]]] = []
         scopes: tuple[str | None, ...] = tuple(sorted(set(namespaces))) or (None,)
         if not resource.namespaced:
             scopes = (None,)
@@ -106,6 +107,16 @@ class Cache(Generic[T]):
         """Seconds since the quietest watch showed a sign of life; rises while one is cut off."""
         return self._client.clock.monotonic() - min(p.alive_at for p in self._parts.values())
 
+    def idle(self) -> float:
+        """Seconds since the least active watch heard from the server or tried to; 0 before `run`.
+
+        It stays small while the server is away: a watch that works goes on trying.
+        """
+        now = self._client.clock.monotonic()
+        return max(
+            (now - max(part.alive_at, one.tried_at) for part, one in self._reflectors), default=0.0
+        )
+
     async def run(self) -> None:
         """Watch until cancelled."""
         metrics, plural = self._client.metrics, self.resource.plural
@@ -121,6 +132,7 @@ class Cache(Generic[T]):
                     keep_raw=self.keep_raw,
                     pace=self._pace,
                 )
+                self._reflectors.append((part, reflector))
                 group.create_task(reflector.run())
 
     def _listed(self) -> None:

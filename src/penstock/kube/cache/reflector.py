@@ -124,6 +124,8 @@ class Reflector(Generic[T]):
         """Where to go on; empty until a whole list was delivered."""
         self._seen = False
         """Whether objects were delivered, and not counted as gone since."""
+        self.tried_at = client.clock.monotonic()
+        """When the server was last asked, whether it answered or not."""
         self._lacked_since: float | None = None
         """Since when the server answers that it has no such resource."""
 
@@ -132,7 +134,7 @@ class Reflector(Generic[T]):
         failures = absences = 0
         clock = self._client.clock
         while True:
-            started = clock.monotonic()
+            started = self.tried_at = clock.monotonic()
             reason = await self._session()
             if reason is _Restart.ABSENT:
                 # Definitions are often installed soon after the operator, and rarely later.

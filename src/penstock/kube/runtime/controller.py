@@ -63,6 +63,7 @@ class Controller:
         self._taken = {one: metrics.reconciles.labels(name, one) for one in OUTCOMES}
         self._concurrency = concurrency
         self._timeout = timeout
+        self._began: dict[str, float] = {}
         self._on_error = on_error
         self._caches: list[Cache[Any]] = []
 
@@ -101,6 +102,14 @@ class Controller:
         """Begin nothing new; `run` returns when the reconciles under way have ended."""
         self.queue.close()
 
+    def overdue(self) -> tuple[str, float] | None:
+        """The key whose reconcile exceeds its time by most seconds, and these; None without one."""
+        if not self._began:
+            return None
+        key, began = min(self._began.items(), key=lambda one: one[1])
+        seconds = self._clock.monotonic() - began - self._timeout
+        return (key, seconds) if seconds > 0 else None
+
     async def _work(self) -> None:
         while True:
             try:
@@ -113,7 +122,7 @@ class Controller:
                 self.queue.done(key)
 
     async def _one(self, key: str) -> None:
-        started = self._clock.monotonic()
+        started = self._began[key] = self._clock.monotonic()
         outcome = "error"
         self._running.inc()
         try:
@@ -127,6 +136,7 @@ class Controller:
         except Exception as error:
             self._failed(key, error)
         finally:
+            del self._began[key]
             self._running.dec()
             self._taken[outcome].observe(self._clock.monotonic() - started)
 

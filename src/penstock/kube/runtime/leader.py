@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -14,6 +14,8 @@ from penstock.kube.runtime.controller import Controller
 from penstock.kube.runtime.events import Recorder
 from penstock.kube.runtime.leader_election import Lease
 
+STUCK_S: Final = 60.0
+"""Seconds beyond its time after which work counts as stuck."""
 Run = Callable[[], Coroutine[Any, Any, None]]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -42,6 +44,7 @@ class Leader:
         self._controllers: list[Controller] = []
         self._beside: list[Run] = []
         self._working = False
+        self._led_at = client.clock.monotonic()
         if lease is not None:
             # A process that was frozen must not write before it has read the Lease again.
             client.guard = lease.is_leading
@@ -53,6 +56,24 @@ class Leader:
     def run_while_leading(self, run: Run) -> None:
         """Run this too while leading; it is cancelled when the controllers have ended."""
         self._beside.append(run)
+
+    def not_alive(self) -> str | None:
+        """What no longer works and only a new process brings back; else None."""
+        for controller in self._controllers:
+            found = controller.overdue()
+            if found is not None and found[1] > STUCK_S:
+                return f"reconcile of {controller.name} {found[0]} does not end"
+        lease = self.lease
+        if lease is None:
+            return None
+        if lease.idle() > STUCK_S:
+            return f"Lease {lease.name} is not renewed"
+        now = self.client.clock.monotonic()
+        if not self._working or lease.is_leading():
+            self._led_at = now
+        elif now - self._led_at > self._grace + STUCK_S:
+            return f"Lease {lease.name} is lost and the work does not end"
+        return None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Wait to lead, and work until `stop`; the Lease is released after all has ended.

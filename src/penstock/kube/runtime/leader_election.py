@@ -79,6 +79,12 @@ class Lease:
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
         self._renewed_at: float | None = None
+        self._tried_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the Lease."""
+        return self._name
 
     @property
     def holder(self) -> str:
@@ -92,6 +98,13 @@ class Lease:
         between and no callback ran: use it as `Client.guard`.
         """
         return self._left() > 0
+
+    def idle(self) -> float:
+        """Seconds since this candidate last tried to take or renew the Lease.
+
+        0 while it does not want it. A server that is away is tried as well.
+        """
+        return 0.0 if self._tried_at is None else self._clock.monotonic() - self._tried_at
 
     async def acquire(self) -> None:
         """Wait until this candidate leads."""
@@ -132,12 +145,13 @@ class Lease:
                 await work()
                 holding.cancel()
         finally:
+            self._tried_at = None
             await self.release()
 
     async def _attempt(self) -> bool:
         """Take or renew; whether the Lease is ours now."""
         # A renewal counts from when it was asked for: the answer may have taken a while.
-        asked_at = self._clock.monotonic()
+        asked_at = self._tried_at = self._clock.monotonic()
         left = self._left() or self._timing.renew
         try:
             async with deadline(self._clock, min(left, self._timing.renew / 2)):

@@ -7,7 +7,7 @@ import gc
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import structlog
 
@@ -22,6 +22,9 @@ from penstock.kube.runtime.leader import Leader, Run
 from penstock.kube.runtime.leader_election import Lease
 
 T = TypeVar("T", bound=KubeObject)
+
+DEAD_WATCH_S: Final = 600.0
+"""Seconds without any sign of life of a watch; one that works shows one every 90 s or tries."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -137,6 +140,16 @@ class Manager:
             {key.resource.plural for key in self._needed if not self._caches[key].synced}
         )
         return f"waiting for {', '.join(waiting)}" if waiting else None
+
+    def not_alive(self) -> str | None:
+        """What no longer works in this process, so that it has to be restarted; else None.
+
+        An API server that is away is no reason: a process that works goes on trying.
+        """
+        for key, cache in self._caches.items():
+            if cache.idle() > DEAD_WATCH_S:
+                return f"watch of {key.resource.plural} is dead"
+        return next(filter(None, (one.not_alive() for one in self._leaders)), None)
 
     async def run(self, *, signals: bool = False) -> None:
         """Run until `stop`, or until SIGTERM or SIGINT when `signals` are asked for.

@@ -1,4 +1,4 @@
-"""The operator's own HTTP: /healthz, /readyz and /metrics."""
+"""The operator's own HTTP: /livez (also as /healthz), /readyz and /metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ async def serve(
     Raises OSError when a port is taken.
     """
     health = web.Application()
-    health.router.add_get("/healthz", _probe(alive))
+    for path in ("/livez", "/healthz"):
+        health.router.add_get(path, _probe(alive))
     health.router.add_get("/readyz", _probe(ready))
     metrics = web.Application()
     metrics.router.add_get("/metrics", _metrics(registry))

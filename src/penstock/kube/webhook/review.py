@@ -85,7 +85,11 @@ class Answer:
 
 
 Handler = Callable[[AdmissionRequest], Answer]
-"""Answers at once, out of what the process knows: a request of a user waits for it."""
+"""Answers at once, out of what the process knows: a request of a user waits for it.
+
+It runs in a thread, beside the event loop that writes the caches: it may read a cache by key or
+through an index, and may change nothing.
+"""
 
 
 class _Details(KubeStruct, frozen=True):

@@ -5,14 +5,13 @@ Source: slurm.conf(5).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
+from penstock.slurm.conf.lines import EXTRA, title
 from penstock.slurm.partition.declaration import copy_partitions
 
 PARTITIONS: Final = "NODESET & PARTITION"
-EXTRA: Final = "EXTRA CONFIG"
-"""The user's own lines."""
 MERGED: Final = "MERGED CONFIG"
 """Options of ours that are joined to the user's."""
 FEWEST_NODES: Final = 1024
@@ -25,13 +24,6 @@ _KEY_LINES = (
     "auth",
     "accounting",
 )
-
-
-def text_of(sections: Iterable[tuple[str, list[str]]]) -> str:
-    """The file of these sections, title and lines each; empty ones are left out."""
-    return "".join(
-        _title(title) + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines
-    )
 
 
 def extra_conf_of(text: str) -> str:
@@ -48,18 +40,14 @@ def with_partitions_of(old_text: str, new_text: str, names: Collection[str]) -> 
     (old_head, old_own, _), (head, own, merged) = _parts(old_text), _parts(new_text)
     head, own = copy_partitions(old_head, head, names), copy_partitions(old_own, own, names)
     after = (EXTRA, own), (MERGED, merged)
-    return head + "".join(f"{_title(title)}{lines}" for title, lines in after if lines)
+    return head + "".join(f"{title(name)}{lines}" for name, lines in after if lines)
 
 
 def _parts(text: str) -> tuple[str, str, str]:
     """What comes before the user's own lines, these, and what was joined to them."""
-    head, _, after = text.partition(_title(EXTRA))
-    own, mark, merged = after.rpartition(_title(MERGED))
+    head, _, after = text.partition(title(EXTRA))
+    own, mark, merged = after.rpartition(title(MERGED))
     return (head, own, merged) if mark else (head, after, "")
-
-
-def _title(section: str) -> str:
-    return f"#\n### {section} ###\n"
 
 
 def identity(text: str) -> str:

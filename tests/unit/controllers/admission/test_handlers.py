@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.kinds import ConfigMap, Node, Pod
+from penstock.api.kubernetes.kinds import SECRETS, ConfigMap, Node, Pod, Secret
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.registry import registry
 from penstock.api.slinky import labels as slinky_labels
@@ -116,6 +116,21 @@ def test_the_files_of_config_maps_are_looked_at():
     put(clusters.caches.config_maps, msgspec.structs.replace(files, metadata=meta))
     found = validate(clusters, "Controller", {"configFileRefs": [{"name": "mine"}]})
     assert [one.field for one in found.causes] == ["spec.configFileRefs[0].name"]
+
+
+def test_an_answer_does_not_depend_on_secrets_and_config_maps_that_a_caller_may_not_read():
+    """Audit A26: a forged review told which Secrets exist, and the files of each ConfigMap."""
+    clusters = new_clusters()
+    spec = {
+        "slurmKeyRef": {"name": "mine", "key": "k"},
+        "configFileRefs": [{"name": "mine"}],
+        "prologScriptRefs": [{"name": "mine"}],
+    }
+    absent = validate(clusters, "Controller", spec)
+    meta = msgspec.structs.replace(ConfigMap().metadata, name="mine", namespace="slurm")
+    put(clusters.caches.config_maps, ConfigMap(metadata=meta, data={"private.txt": ""}))
+    put(clusters.caches.store.of(SECRETS), Secret(metadata=meta, data={"k": "aw=="}))
+    assert validate(clusters, "Controller", spec) == absent == Answer()
 
 
 def test_a_delete_is_allowed_and_says_who_is_left():

@@ -8,12 +8,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from penstock.api.kubernetes.kinds import ConfigMap, Secret
-from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import ConfigMap, Secret, Service
+from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
 from penstock.controllers.observed.nebius_endpoints import ClusterEndpoints, service_url
+from penstock.controllers.observed.rest_service import RestServices
 from penstock.controllers.observed.slurm_endpoints import SlurmEndpoint, Target
 from penstock.kube import Client, Manager
 from support.nebius import made
@@ -53,6 +55,37 @@ def test_slurmrestd_is_asked_at_its_service_with_the_key_of_its_secret(caches: N
     put(caches.secrets, secret("one-rest-jwt-key"))
     target = Target("http://one-rest-svc.soperator:6820", KEY)
     assert endpoints(caches).find("soperator/one") == SlurmEndpoint("u1", target)
+
+
+def test_no_token_goes_to_a_service_that_is_not_the_clusters(caches: NebiusCaches):
+    """Audit A33."""
+    put(caches.clusters, made(CLUSTER, place("one", "u1")))
+    put(caches.secrets, secret("one-rest-jwt-key"))
+    checking = ClusterEndpoints(caches, SecretReader(caches.secrets))
+    meta = ObjectMeta(name="one-rest-svc", namespace="soperator", uid="s", resource_version="1")
+    found = checking.find("soperator/one")
+    assert found is not None
+    assert "Service one-rest-svc of slurmrestd does not exist yet" in str(found.target)
+    put(caches.services, Service(metadata=meta, spec={"type": "ExternalName"}))
+    found = checking.find("soperator/one")
+    assert found is not None
+    assert "does not belong to the SlurmCluster" in str(found.target)
+    owner = OwnerReference("slurm.nebius.ai/v1", "SlurmCluster", "one", "u1", controller=True)
+    ours = replace(meta, owner_references=(owner,), resource_version="2")
+    put(caches.services, Service(metadata=ours, spec={"type": "ClusterIP"}))
+    target = Target("http://one-rest-svc.soperator:6820", KEY)
+    assert checking.find("soperator/one") == SlurmEndpoint("u1", target)
+
+
+@pytest.mark.parametrize("version", ["1.23", "5.0"])
+def test_the_service_that_soperator_made_gets_tokens(caches: NebiusCaches, version: str):
+    name = NAMES[version]
+    objects = SoperatorObjects(version)
+    made_by_soperator = msgspec.convert(objects.find("Service", f"{name}-rest-svc"), Service)
+    put(caches.services, made_by_soperator)
+    (owner,) = made_by_soperator.metadata.owner_references
+    url = f"http://{name}-rest-svc.{made_by_soperator.metadata.namespace}:6820"
+    assert RestServices(caches.services, SLURM_CLUSTERS).distrust(url, owner.uid) == ""
 
 
 @pytest.mark.parametrize("version", ["1.23", "5.0"])

@@ -76,6 +76,8 @@ def test_webhooks_are_off_until_a_port_is_given_and_all_can_be_set_in_the_enviro
         "PENSTOCK_WEBHOOK_SECRET": "slurm-operator-webhook-ca",
         "PENSTOCK_WEBHOOK_CERTIFICATES": "given",
         "PENSTOCK_WEBHOOK_HOSTS": "a.example.org,192.0.2.1",
+        "PENSTOCK_WEBHOOK_CLIENT_CA": "/ca/ca.crt",
+        "PENSTOCK_WEBHOOK_CLIENT_NAMES": "kube-apiserver,front-proxy-client",
     }
     found = parse([], environment)
     assert found.namespace == "system"
@@ -85,6 +87,8 @@ def test_webhooks_are_off_until_a_port_is_given_and_all_can_be_set_in_the_enviro
         secret="slurm-operator-webhook-ca",
         own=False,
         hosts=("a.example.org", "192.0.2.1"),
+        client_ca="/ca/ca.crt",
+        client_names=("kube-apiserver", "front-proxy-client"),
     )
     arguments = ["--webhook-port=0", "--webhook-certificates=own", "--webhook-name=mine"]
     found = parse(arguments, environment)

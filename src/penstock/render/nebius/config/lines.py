@@ -32,5 +32,5 @@ def given(*pairs: tuple[str, str | int | None]) -> list[str]:
 
 
 def file_text(lines: Iterable[str]) -> str:
-    """A generated file."""
+    """A generated file, which may have lines of the user's as they stand."""
     return BANNER + "".join(f"{line}\n" for line in lines)

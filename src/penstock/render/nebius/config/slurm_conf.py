@@ -13,13 +13,13 @@ from typing import Final
 
 from penstock.api.nebius.configuration import SlurmConfig
 from penstock.base.recent_results import RecentResults
-from penstock.render.config.sections import text_of
 from penstock.render.nebius.config import keys, node_lines, partition_lines, worker_names
 from penstock.render.nebius.config.accepted_lines import with_accepted_keys, with_accepted_lines
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.lines import BANNER, given
 from penstock.slurm.conf.document import Document, joined
 from penstock.slurm.conf.includes import FOLDER, SLURM_CONF, resolved
+from penstock.slurm.conf.lines import text_of
 from penstock.slurm.daemons import SLURMD_PORT
 from penstock.slurm.partition.declaration import copy_partitions
 from penstock.slurm.partition.declaration import partition_lines as partition_lines_of

@@ -13,6 +13,7 @@ from penstock.api.nebius.slurmcluster import AuthType
 from penstock.render.nebius.config.lines import BANNER, given, one_line
 from penstock.slurm import daemons
 from penstock.slurm.conf.document import quoted
+from penstock.slurm.conf.lines import lines_of
 from penstock.translate.nebius.database import Database
 
 CONF: Final = "slurmdbd.conf"
@@ -46,7 +47,7 @@ def slurmdbd_conf(
     ]
     if tls_digest:
         lines.append(f"# Certificates: {tls_digest}")
-    return BANNER + "".join(f"{line}\n" for line in lines)
+    return BANNER + lines_of(lines)
 
 
 def port(accounting: AccountingNode) -> int:

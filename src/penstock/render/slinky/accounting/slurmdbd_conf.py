@@ -11,22 +11,20 @@ from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting, StorageConfig
 from penstock.render.slinky import auth
 from penstock.slurm.conf.document import Document, joined, quoted
+from penstock.slurm.conf.lines import EXTRA, text_of
 from penstock.slurm.daemons import SLURMDBD_PORT
 
 
 def slurmdbd_conf(accounting: Accounting, password: str) -> str:
     """The file's text. Raises ConfError for a password that cannot stand in it."""
-    sections = [
+    sections: list[tuple[str, list[str]]] = [
         ("GENERAL", _general(accounting)),
         ("PLUGINS & PARAMETERS", _plugins(accounting)),
         ("STORAGE", _storage(names.storage_config(accounting), password)),
         ("LOGGING", ["LogFile=/dev/null"]),
         *_extra(accounting),
     ]
-    return "".join(
-        f"#\n### {title} ###\n" + "".join(f"{line}\n" for line in lines)
-        for title, lines in sections
-    )
+    return text_of(sections)
 
 
 def _general(accounting: Accounting) -> list[str]:
@@ -72,6 +70,6 @@ def _extra(accounting: Accounting) -> list[tuple[str, list[str]]]:
         return []
     merged = joined(Document.parse(text), _required(accounting))
     return [
-        ("EXTRA CONFIG", text.split("\n")),
+        (EXTRA, text.split("\n")),
         *([("MERGED CONFIG", merged)] if merged else []),
     ]

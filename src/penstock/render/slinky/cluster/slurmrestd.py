@@ -25,7 +25,7 @@ from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.config.slurm_conf import slurm_conf
 from penstock.render.slinky.inputs import ClusterInputs
-from penstock.render.slinky.volumes import config_server, slurm_key_sources
+from penstock.render.slinky.volumes import config_server
 from penstock.slurm import daemons
 
 _ID = daemons.SLURMRESTD_UID
@@ -43,12 +43,8 @@ def objects(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) -
     selector = app_labels.selector_labels("slurmrestd", instance)
     wish = restapi.spec.service
     port = Port("slurmrestd", wish.port or daemons.SLURMRESTD_PORT, "slurmrestd", wish.node_port)
-    # slurmrestd reads slurm.conf and the key once: what concerns it restarts it, a changed
-    # partition does not.
-    hashes = {
-        slinky_labels.SLURM_CONFIG_HASH: digest(identity(conf)),
-        slinky_labels.SLURM_KEY_HASH: cluster.slurm_key_hash,
-    }
+    # slurmrestd reads slurm.conf once: what concerns it restarts it, a changed partition does not.
+    hashes = {slinky_labels.SLURM_CONFIG_HASH: digest(identity(conf))}
     spec: Json = {
         "replicas": restapi.spec.replicas,
         "revisionHistoryLimit": 0,
@@ -81,7 +77,10 @@ def objects(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) -
 
 
 def declared(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) -> WorkloadSpec:
-    """Desired pods of slurmrestd, with `conf` as in `objects`."""
+    """Desired pods of slurmrestd, with `conf` as in `objects`.
+
+    With slurm.key, which pods of slurm-operator read: theirs stay, and follow a changed key.
+    """
     conf = slurm_conf(cluster) if conf is None else conf
     return WorkloadSpec(
         restapi.spec.template,
@@ -116,6 +115,11 @@ def _has_slurmdbd(cluster: ClusterInputs, conf: str) -> bool:
 
 
 def _pod_spec(cluster: ClusterInputs, restapi: RestApi, conf: str) -> Json:
+    """The pod, without slurm.key.
+
+    The key makes tokens of every user, and slurmrestd is the daemon with a parser that users reach.
+    With SLURM_JWT=daemon it needs none: Slurm 24.11 and 26.05 read, write and submit without it.
+    """
     user = {"runAsNonRoot": True, "runAsUser": _ID, "runAsGroup": _ID}
     base: Json = {
         "name": "slurmrestd",
@@ -155,8 +159,7 @@ def _pod_spec(cluster: ClusterInputs, restapi: RestApi, conf: str) -> Json:
                     config_map_source(
                         names.config_map(cluster.controller),
                         ("slurm.conf", "slurm.conf", None),
-                    ),
-                    *slurm_key_sources(cluster),
+                    )
                 ],
             )
         ],

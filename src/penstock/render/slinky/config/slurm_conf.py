@@ -15,11 +15,9 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.config import node_set
 from penstock.render.config import partition as partitions
 from penstock.render.config.sections import (
-    EXTRA,
     FEWEST_NODES,
     MERGED,
     PARTITIONS,
-    text_of,
     with_partitions_of,
 )
 from penstock.render.parts.pod_template import names_of
@@ -27,6 +25,7 @@ from penstock.render.slinky import auth
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document, joined
+from penstock.slurm.conf.lines import EXTRA, setting, text_of
 from penstock.slurm.daemons import SLURMCTLD_PORT, SLURMD_PORT
 from penstock.slurm.partition.retention import removed_partitions, retained_lines
 from penstock.slurm.versions import METRICS_SINCE
@@ -87,12 +86,12 @@ def _general(cluster: ClusterInputs) -> list[str]:
         for i in range(controller.spec.replicas)
     ]
     return [
-        f"ClusterName={names.cluster_name(controller)}",
+        setting("ClusterName", names.cluster_name(controller)),
         "SlurmUser=slurm",
         *(f"SlurmctldHost={host}" for host in hosts),
         f"SlurmctldPort={SLURMCTLD_PORT}",
         f"SlurmctldAddr={names.slurmctld_host(controller)}",
-        f"StateSaveLocation={state_directory(cluster)}",
+        setting("StateSaveLocation", state_directory(cluster)),
         "SlurmdUser=root",
         f"SlurmdPort={SLURMD_PORT}",
         "SlurmdSpoolDir=/var/spool/slurmd",
@@ -127,9 +126,9 @@ def state_directory(cluster: ClusterInputs) -> str:
 def _external(cluster: ClusterInputs) -> tuple[str, list[str]]:
     controller = cluster.controller
     return "GENERAL", [
-        f"ClusterName={names.cluster_name(controller)}",
+        setting("ClusterName", names.cluster_name(controller)),
         "SlurmUser=slurm",
-        f"SlurmctldHost={names.slurmctld_host(controller)}",
+        setting("SlurmctldHost", names.slurmctld_host(controller)),
         f"SlurmctldPort={names.slurmctld_port(controller)}",
         *auth.conf_lines(cluster.munge_key),
     ]
@@ -170,7 +169,7 @@ def _accounting(cluster: ClusterInputs) -> list[str]:
         return ["AccountingStorageType=accounting_storage/none"]
     return [
         "AccountingStorageType=accounting_storage/slurmdbd",
-        f"AccountingStorageHost={names.accounting_host(cluster.accounting)}",
+        setting("AccountingStorageHost", names.accounting_host(cluster.accounting)),
         f"AccountingStoragePort={names.accounting_port(cluster.accounting)}",
     ]
 
