@@ -63,9 +63,9 @@ class BackupSpec(KubeStruct, frozen=True):
     repository: Annotated[Repository, about("Where the snapshots are.", ONE_REPOSITORY)] = (
         Repository()
     )
-    retention: Annotated[
-        Retention, about("Which snapshots are kept; all when it is empty.")
-    ] = Retention()
+    retention: Annotated[Retention, about("Which snapshots are kept; all when it is empty.")] = (
+        Retention()
+    )
     suspend: Annotated[bool, about("Whether no backup is begun.")] = False
     image: Image = ""
 

@@ -77,6 +77,7 @@ class RestoreStatus(Status, frozen=True):
     """How far it is."""
 
     phase: Annotated[Phase, about("How far it is.")] = ""
+    cluster: Annotated[str, about("The SlurmCluster that it has stopped.")] = ""
     started_time: Annotated[str, about("When the cluster was stopped.", DATE_TIME)] = ""
     completed_time: Annotated[str, about("When it ended.", DATE_TIME)] = ""
     snapshot: Annotated[str, about("The snapshot that was put back.")] = ""

@@ -299,8 +299,8 @@ STOPPED: Final = Mark(
     "annotation",
     "SlurmCluster",
     USER,
-    "Who stopped the cluster. While it is there, the cluster has no pods, and nothing fills its jail. "
-    "A Restore writes and removes its own.",
+    "Who stopped the cluster. While it is there, the cluster has no pods, and nothing fills its "
+    "jail. A Restore writes and removes its own.",
 )
 RESTORE_FINALIZER: Final = Mark(
     "penstock.dev/restore",

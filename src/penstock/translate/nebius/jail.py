@@ -30,9 +30,9 @@ def is_stopped(cluster: SlurmCluster) -> bool:
 
 def cluster_mode(cluster: SlurmCluster) -> MaintenanceMode:
     """The mode in force: an annotation goes before the declared one."""
-    return (
-        MaintenanceMode.STOPPED if is_stopped(cluster) else maintenance_mode(cluster.spec.maintenance)
-    )
+    if is_stopped(cluster):
+        return MaintenanceMode.STOPPED
+    return maintenance_mode(cluster.spec.maintenance)
 
 
 def maintenance_in_force(cluster: SlurmCluster) -> Maintenance:
