@@ -6,14 +6,16 @@ import asyncio
 import json
 from typing import Any
 
+from fault_plans import nebius_specs
+from fault_plans.api_names import CLUSTER
 from penstock.api.kubernetes.meta import Json
-from unit.controllers.nebius.lab import CLUSTER, CLUSTERS, JOBS, SHAPES, SPACE, Lab, played
+from unit.controllers.nebius.lab import CLUSTERS, CORE, JOB, JOBS, SHAPES, SPACE, Lab, played
 
 GROUP = "penstock.dev"
 PATH = f"/apis/{GROUP}/v1alpha1/namespaces/{SPACE}"
 STOPPED = "penstock.dev/stopped"
 REPOSITORY: Json = {
-    "pvc": {"claimName": "backups"},
+    "pvc": {"claimName": nebius_specs.PVCS[0], "path": "backups"},
     "passwordSecretRef": {"name": "restic", "key": "password"},
 }
 BACKUP_JOB, RESTORE_JOB = "backup-nightly", f"{CLUSTER}-restore"
@@ -23,7 +25,13 @@ GOOD = json.dumps({"snapshot": "0123456789abcdef", "bytes": 70, "added": 7, "unr
 def backup(lab: Lab, name: str = "nightly", **spec: Any) -> None:
     """`kubectl create` of a Backup."""
     given = {"clusterRef": {"name": CLUSTER}, "repository": REPOSITORY, **spec}
+    password(lab)
     lab.make(f"{PATH}/backups", "Backup", name, spec=given)
+
+
+def password(lab: Lab) -> None:
+    """`kubectl create` of the Secret."""
+    lab.make(f"{CORE}/secrets", "Secret", "restic", data={"password": "c2VjcmV0"})
 
 
 def restore(lab: Lab, name: str = "back", **spec: Any) -> None:
@@ -55,7 +63,8 @@ def stopped_by(lab: Lab) -> str | None:
 
 def daemons(lab: Lab) -> list[str]:
     """Pods of the cluster but for those of Jobs."""
-    return [one for one in lab.pods() if "populate" not in one and one[:6] not in ("backup",)]
+    jobs = (BACKUP_JOB, RESTORE_JOB, JOB)
+    return [one for one in lab.pods() if not one.startswith(jobs)]
 
 
 def patch(lab: Lab, plural: str, name: str, body: Json) -> None:
@@ -79,6 +88,20 @@ def test_a_single_backup_reports_its_snapshot() -> None:
         await asyncio.sleep(30)
         assert lab.find(JOBS, BACKUP_JOB) is None
         assert of(lab, "backups", "nightly")["status"] == status
+
+    played(play)
+
+
+def test_a_backup_without_its_password_waits_for_the_secret() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.jobs.reports[BACKUP_JOB] = GOOD
+        backup(lab)
+        lab.world.ask("DELETE", f"{CORE}/secrets/restic", {})
+        await lab.until(lambda: ready(lab, "backups", "nightly")[1] == "SecretNotFound")
+        assert "Secret restic" in ready(lab, "backups", "nightly")[2]
+        password(lab)
+        await lab.until(lambda: ready(lab, "backups", "nightly")[0] == "True")
 
     played(play)
 
@@ -193,7 +216,7 @@ def test_a_restore_names_the_jobs_that_run_and_waits_for_their_end() -> None:
         await asyncio.sleep(30)
         assert str(job.id) in ready(lab)[2]
         assert stopped_by(lab) is None
-        assert "RUNNING" in job.states
+        assert "RUNNING" in job.state
         lab.world.slurm.finish(job)
         await lab.until(lambda: phase(lab) == "Succeeded")
         await lab.available()
@@ -212,7 +235,7 @@ def test_force_cancels_the_jobs() -> None:
         await lab.until(lambda: ready(lab)[1] == "JobsRunning")
         patch(lab, "restores", "back", {"spec": {"force": True}})
         await lab.until(lambda: phase(lab) == "Succeeded")
-        assert "CANCELLED" in job.states
+        assert "CANCELLED" in job.state
         await lab.available()
 
     played(play)
@@ -250,7 +273,7 @@ def test_a_restore_that_failed_in_the_middle_keeps_the_cluster_stopped_until_it_
         await lab.until(lambda: ready(lab)[:2] == ("False", "RestoreFailed"))
         await asyncio.sleep(30)
         assert stopped_by(lab) == "Restore/back"
-        assert daemons(lab) == [] or daemons(lab)[0].startswith(RESTORE_JOB)
+        assert daemons(lab) == []
         assert "Fatal: no space left" in ready(lab)[2]
         lab.world.jobs.broken.clear()
         lab.world.jobs.reports[RESTORE_JOB] = GOOD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from penstock.catalog.marks.penstock import STOPPED
 from penstock.catalog.reasons.backup import BackupReason
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.caches.owners import owned_by
+from penstock.controllers.nebius.backup.repository_secrets import missing_key
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.observed.nebius_caches import BACKUPS_BY_CLUSTER, NebiusCaches, backup_of
 from penstock.controllers.observed.watching import indexed, own_key, owner_of
@@ -32,10 +33,14 @@ from penstock.kube.runtime.declaration import Watch
 from penstock.render.nebius.backup import job as render
 from penstock.render.nebius.backup import names
 
+RETRY_S: Final = 15.0
+"""Seconds until a Secret that is absent is searched again."""
+
 
 @dataclass(slots=True)
 class _State:
     status: BackupStatus = field(default_factory=BackupStatus)
+    lacks_secret: bool = False
 
 
 class BackupReconciler(Reconciler[Backup]):
@@ -55,6 +60,7 @@ class BackupReconciler(Reconciler[Backup]):
         super().__init__(context)
         self._caches = context.caches
         self._clusters = context.clusters
+        self._secrets = context.secrets
         self._states = context.states(BACKUPS, _State)
         self._last_good = gauge(metric.BACKUP_LAST_GOOD, self.client.metrics.registry)
 
@@ -75,7 +81,10 @@ class BackupReconciler(Reconciler[Backup]):
         """Read the results of its Jobs, and create what runs next."""
         state = self._states.of(obj)
         runs = runs_of(self._caches, obj)
-        state.status = _status(obj.status, runs)
+        # The cache may not show the status yet that was written just now: a single backup whose Job
+        # goes at that moment would be made twice.
+        old = max(obj.status, state.status, key=lambda one: one.last_good_time)
+        state.status = _status(old, runs)
         cluster = self._cluster(obj)
         if cluster is None:
             words = f"SlurmCluster {obj.spec.cluster_ref.name} does not exist"
@@ -93,6 +102,11 @@ class BackupReconciler(Reconciler[Backup]):
         if missing := render.missing_parts(inputs, obj.spec.parts):
             words = f"spec.parts: {missing}. Remove jail"
             return [Finding(False, ObjectReason.INVALID, words)]
+        missing = missing_key(self._secrets, obj.metadata.namespace, obj.spec.repository)
+        state.lacks_secret = bool(missing)
+        if missing:
+            words = f"spec.repository: {missing}. Create it"
+            return [Finding(None, ObjectReason.SECRET_NOT_FOUND, words)]
         if obj.spec.schedule:
             manifest = render.cron_job(inputs, obj, suspend=view.rests)
             await self.objects.apply(obj, self.events, [manifest])
@@ -110,6 +124,10 @@ class BackupReconciler(Reconciler[Backup]):
             await self.client.create(JOBS, manifest)
             self.events.normal(obj, Event.CREATE_SUCCEEDED, f"Created Job {name}", "Create")
         return Finding(None, BackupReason.RUNNING, f"Job {name} makes the first backup")
+
+    def requeue_after(self, obj: Backup) -> float | None:
+        """Soon while a Secret is waited for."""
+        return RETRY_S if self._states.of(obj).lacks_secret else None
 
     def status(self, obj: Backup) -> Status:
         """The last backup, and the last good one."""

@@ -11,6 +11,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.api.penstock.restore import Phase, Restore
 from penstock.catalog.marks.penstock import STOPPED
 from penstock.controllers.caches.owners import owned_by
+from penstock.controllers.nebius.backup.repository_secrets import missing_key
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.decide.backup.restore import RestoreView
 from penstock.decide.backup.run import run_of
@@ -49,6 +50,7 @@ class RestoreObserver:
         self._caches = context.caches
         self._clusters = context.clusters
         self._connections = context.connections
+        self._secrets = context.secrets
 
     def target(self, obj: Restore) -> Target:
         """The cluster and the repository that a Restore names."""
@@ -74,6 +76,7 @@ class RestoreObserver:
             waits = f"SlurmCluster {name} does not exist"
         if cluster is not None and source is not None:
             waits = missing_parts(self._clusters.inputs(cluster), spec.parts)
+            waits = waits or missing_key(self._secrets, space, source.repository)
         return Target(name, cluster, source, f"{waits}. It is waited for" if waits else "")
 
     def view(self, obj: Restore, target: Target) -> RestoreView:
