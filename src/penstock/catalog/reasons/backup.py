@@ -31,13 +31,11 @@ class BackupReason(ConditionReason):
         "JobsRunning",
         "The SlurmCluster has running jobs, which a Restore without spec.force does not end.",
         "Wait for the end of the jobs, cancel them, or set spec.force.",
-        PERSON,
     )
     JOBS_UNKNOWN = (
         "JobsUnknown",
         "Slurm does not answer, so nobody can tell whether jobs run.",
         "Repair slurmctld or slurmrestd, or set spec.force.",
-        PERSON,
     )
     RESTORE_WAITS = (
         "RestoreWaits",

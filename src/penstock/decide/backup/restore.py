@@ -105,11 +105,11 @@ def _before_stop(view: RestoreView) -> RestoreStep:
     if not view.force and view.pods:
         if view.jobs is None:
             words = f"Nobody can tell whether jobs run: {view.why}"
-            return _wait(BackupReason.JOBS_UNKNOWN, f"{words}. Repair it, or set spec.force", False)
+            return _wait(BackupReason.JOBS_UNKNOWN, f"{words}. Repair it, or set spec.force")
         if view.jobs:
             words = f"SlurmCluster {view.cluster} runs {_jobs(view.jobs)}"
             fix = "Wait for their end, cancel them, or set spec.force"
-            return _wait(BackupReason.JOBS_RUNNING, f"{words}. {fix}", False)
+            return _wait(BackupReason.JOBS_RUNNING, f"{words}. {fix}")
     words = f"Stopping SlurmCluster {view.cluster}"
     return _step(RestoreAction.STOP, "Stopping", None, BackupReason.STOPPING, words)
 
@@ -168,8 +168,8 @@ def _jobs(jobs: Sequence[int]) -> str:
     return f"{'jobs' if len(jobs) > 1 else 'job'} {list_some([str(one) for one in jobs])}"
 
 
-def _wait(reason: ConditionReason, words: str, ok: bool | None = None) -> RestoreStep:
-    return _step(RestoreAction.NOTHING, "Waiting", ok, reason, words)
+def _wait(reason: ConditionReason, words: str) -> RestoreStep:
+    return _step(RestoreAction.NOTHING, "Waiting", None, reason, words)
 
 
 def _step(

@@ -30,7 +30,7 @@ def test_running_jobs_are_named_and_not_ended() -> None:
     assert step.action is RestoreAction.NOTHING
     assert step.finding.reason is BackupReason.JOBS_RUNNING
     assert "jobs 12, 13" in step.finding.message
-    assert step.finding.ok is False
+    assert step.finding.ok is None
 
 
 def test_a_slurm_that_does_not_answer_counts_as_one_with_jobs() -> None:
