@@ -58,7 +58,10 @@ NIGHTLY = msgspec.convert(
         "spec": {
             "clusterRef": {"name": "slurm"},
             "schedule": "0 3 * * *",
-            "repository": {"pvc": {"claimName": "a", "path": "b/c"}, "passwordSecretRef": _PASSWORD},
+            "repository": {
+                "pvc": {"claimName": "a", "path": "b/c"},
+                "passwordSecretRef": _PASSWORD,
+            },
             "retention": {"keepLast": 3, "keepWithin": "14d"},
         },
     },
