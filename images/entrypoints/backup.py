@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections import deque
@@ -22,9 +21,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-PARTS = Path(os.environ.get("PARTS", "/parts"))
-RESTIC = os.environ.get("RESTIC", "restic")
-MESSAGE = Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
+PARTS = Path("/parts")
+MESSAGE = Path("/dev/termination-log")
 RETRY_LOCK = "35m"
 """Longer than 30 minutes, after which restic removes the lock of a process that was killed."""
 FAILED, UNCHANGED = 1, 3
@@ -168,34 +166,34 @@ def _run(
     *arguments: str, unread: list[str] | None = None, shown: bool = True
 ) -> list[dict[str, Any]]:
     """JSON that restic prints, line by line. Raises ResticError."""
-    process = subprocess.Popen(
-        [RESTIC, *arguments],
+    records: list[dict[str, Any]] = []
+    last: deque[str] = deque(maxlen=WORDS)
+    with subprocess.Popen(
+        ["restic", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-    )
-    records: list[dict[str, Any]] = []
-    last: deque[str] = deque(maxlen=WORDS)
-    for line in process.stdout or ():
-        text = line.strip()
-        parsed = list(_records(text))
-        if not parsed and text:
-            last.append(text)
-            if shown:
-                print(text, flush=True)
-        for one in parsed:
-            kind = one.get("message_type")
-            if kind == "error":
-                words = f"{one.get('item', '')}: {_message(one)}"
-                print(words, flush=True)
-                if unread is not None:
-                    unread.append(words)
-            elif kind == "exit_error":
-                last.append(str(one.get("message", "")))
-            elif kind not in ("status", "verbose_status"):
-                records.append(one)
-    status = process.wait()
+    ) as process:
+        for line in process.stdout or ():
+            text = line.strip()
+            parsed = list(_records(text))
+            if not parsed and text not in ("", "[]"):
+                last.append(text)
+                if shown:
+                    print(text, flush=True)
+            for one in parsed:
+                kind = one.get("message_type")
+                if kind == "error":
+                    words = f"{one.get('item', '')}: {_message(one)}"
+                    print(words, flush=True)
+                    if unread is not None:
+                        unread.append(words)
+                elif kind == "exit_error":
+                    last.append(str(one.get("message", "")))
+                elif kind not in ("status", "verbose_status"):
+                    records.append(one)
+    status = process.returncode
     if status != 0:
         words = " / ".join(last) or f"restic {arguments[0]} ended with status {status}"
         raise ResticError(status, " / ".join(words.splitlines()), records)

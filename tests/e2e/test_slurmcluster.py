@@ -690,7 +690,7 @@ def test_a_destroyed_jail_and_the_state_come_back_from_a_backup(
 
     kind = ("restore", backup.RESTORE)
     backup.restore(cluster, image)
-    eventually("it is named", lambda: backup.reason(cluster, *kind) == "JobsRunning", 30)
+    eventually("it is named", lambda: backup.reason(cluster, *kind) == "RestoreWaitsForJobs", 30)
     words = backup.status(cluster, *kind)["conditions"][0]["message"]
     assert f"job {running}" in words
     assert cluster.session(f"squeue -h -j {running} -o %T") == "RUNNING"

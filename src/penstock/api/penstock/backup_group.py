@@ -6,7 +6,6 @@ from penstock.api.admission import ApiGroup, KindRules
 from penstock.api.penstock import backup, backup_rules, restore
 from penstock.api.penstock.backup_parts import GROUP as NAME
 from penstock.api.penstock.backup_parts import VERSION
-from penstock.catalog.marks.penstock import RESTORE_FINALIZER
 
 BACKUP = KindRules(
     info=backup.INFO,
@@ -19,7 +18,7 @@ RESTORE = KindRules(
     problems=backup_rules.restore_problems,
     references=backup_rules.restore_references,
     uses=backup_rules.restore_uses,
-    finalizers=(RESTORE_FINALIZER.key,),
+    finalizers=(restore.RESTORE_FINALIZER,),
 )
 
 GROUP = ApiGroup(NAME, VERSION, (BACKUP, RESTORE))

@@ -28,7 +28,9 @@ from penstock.api.penstock.backup_parts import (
     Repository,
     SlurmClusterRef,
 )
+from penstock.catalog.marks import penstock
 
+RESTORE_FINALIZER: Final = penstock.RESTORE_FINALIZER.key
 LATEST: Final = "latest"
 SNAPSHOT_PATTERN: Final = "^(latest|[0-9a-f]{8,64})$"
 _NAME: Json = {DEFAULT: "", "maxLength": 253}

@@ -28,12 +28,12 @@ class BackupReason(ConditionReason):
         PERSON,
     )
     JOBS_RUNNING = (
-        "JobsRunning",
+        "RestoreWaitsForJobs",
         "The SlurmCluster has running jobs, which a Restore without spec.force does not end.",
         "Wait for the end of the jobs, cancel them, or set spec.force.",
     )
     JOBS_UNKNOWN = (
-        "JobsUnknown",
+        "RestoreJobsUnknown",
         "Slurm does not answer, so nobody can tell whether jobs run.",
         "Repair slurmctld or slurmrestd, or set spec.force.",
     )

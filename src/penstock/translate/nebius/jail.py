@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.api.nebius import names
+from penstock.api.nebius.labels import STOPPED
 from penstock.api.nebius.slurmcluster import Maintenance, SlurmCluster
-from penstock.catalog.marks.penstock import STOPPED
 from penstock.model.jail import JailFilling, MaintenanceMode
 
 _MODES: Final[dict[Maintenance, MaintenanceMode]] = {
@@ -25,7 +25,7 @@ def maintenance_mode(declared: Maintenance) -> MaintenanceMode:
 
 def is_stopped(cluster: SlurmCluster) -> bool:
     """Whether an annotation stops the cluster, whatever its maintenance."""
-    return STOPPED.key in cluster.metadata.annotations
+    return STOPPED in cluster.metadata.annotations
 
 
 def cluster_mode(cluster: SlurmCluster) -> MaintenanceMode:
@@ -44,7 +44,7 @@ def jail_filling(cluster: SlurmCluster) -> JailFilling:
     """How the jail of a SlurmCluster is filled."""
     mode_field = f"spec.maintenance is {cluster.spec.maintenance}"
     if is_stopped(cluster):
-        mode_field = f"annotation {STOPPED.key} is {cluster.metadata.annotations[STOPPED.key]!r}"
+        mode_field = f"annotation {STOPPED} is {cluster.metadata.annotations[STOPPED]!r}"
     return JailFilling(
         job=names.populate_job(cluster.metadata.name),
         mode=cluster_mode(cluster),

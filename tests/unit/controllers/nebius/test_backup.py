@@ -212,7 +212,7 @@ def test_a_restore_names_the_jobs_that_run_and_waits_for_their_end() -> None:
         assert job is not None
         await asyncio.sleep(10)
         restore(lab)
-        await lab.until(lambda: ready(lab)[1] == "JobsRunning")
+        await lab.until(lambda: ready(lab)[1] == "RestoreWaitsForJobs")
         await asyncio.sleep(30)
         assert str(job.id) in ready(lab)[2]
         assert stopped_by(lab) is None
@@ -232,7 +232,7 @@ def test_force_cancels_the_jobs() -> None:
         assert job is not None
         await asyncio.sleep(10)
         restore(lab)
-        await lab.until(lambda: ready(lab)[1] == "JobsRunning")
+        await lab.until(lambda: ready(lab)[1] == "RestoreWaitsForJobs")
         patch(lab, "restores", "back", {"spec": {"force": True}})
         await lab.until(lambda: phase(lab) == "Succeeded")
         assert "CANCELLED" in job.state

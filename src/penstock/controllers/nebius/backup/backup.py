@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import CRON_JOBS, JOBS, PODS
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius.labels import STOPPED
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.api.penstock.backup import BACKUPS, Backup, BackupStatus
 from penstock.base import times
 from penstock.catalog import metric
 from penstock.catalog.event import Event
-from penstock.catalog.marks.penstock import STOPPED
 from penstock.catalog.reasons.backup import BackupReason
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.caches.owners import owned_by
@@ -94,7 +94,7 @@ class BackupReconciler(Reconciler[Backup]):
             runs=runs,
             schedule=obj.spec.schedule,
             suspended=obj.spec.suspend,
-            stopped=cluster.metadata.annotations.get(STOPPED.key),
+            stopped=cluster.metadata.annotations.get(STOPPED),
             last_good=state.status.last_good_time,
             snapshot=state.status.snapshot,
         )

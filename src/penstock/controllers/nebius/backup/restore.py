@@ -16,12 +16,13 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import JOBS, PODS
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius.labels import STOPPED
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.api.penstock.backup import BACKUPS
+from penstock.api.penstock.restore import RESTORE_FINALIZER as FINALIZER
 from penstock.api.penstock.restore import RESTORES, Restore, RestoreStatus
 from penstock.base import times
 from penstock.catalog.event import Event
-from penstock.catalog.marks.penstock import RESTORE_FINALIZER, STOPPED
 from penstock.controllers.nebius.backup.view import ENDED, WORKERS, RestoreObserver, Target, mark
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.observed.nebius_caches import RESTORES_BY_NAMESPACE
@@ -37,7 +38,6 @@ from penstock.slurm.rest.errors import SlurmError
 
 RETRY_S: Final = 5.0
 """Seconds until the next step while something is waited for that no watch may report."""
-FINALIZER: Final = RESTORE_FINALIZER.key
 
 
 def restores_beside(obj: KubeObject, lookup: Lookup) -> list[str]:
@@ -154,7 +154,7 @@ class RestoreReconciler(Reconciler[Restore]):
         body = {
             "uid": meta.uid,
             "resourceVersion": meta.resource_version,
-            "annotations": {STOPPED.key: value},
+            "annotations": {STOPPED: value},
         }
         try:
             await self.client.patch(SLURM_CLUSTERS, meta.namespace, meta.name, {"metadata": body})
@@ -176,7 +176,7 @@ class RestoreReconciler(Reconciler[Restore]):
 
     def _has_stopped(self, obj: Restore) -> bool:
         cluster = self._observer.target(obj).cluster
-        return cluster is not None and cluster.metadata.annotations.get(STOPPED.key) == mark(obj)
+        return cluster is not None and cluster.metadata.annotations.get(STOPPED) == mark(obj)
 
     def _status(self, obj: Restore, view: RestoreView, step: RestoreStep) -> RestoreStatus:
         now, old = times.write(self.client.clock.time()), obj.status

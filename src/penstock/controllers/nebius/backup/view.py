@@ -7,9 +7,9 @@ from typing import Final
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import JOBS, Job, Pod
+from penstock.api.nebius.labels import STOPPED
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.api.penstock.restore import Phase, Restore
-from penstock.catalog.marks.penstock import STOPPED
 from penstock.controllers.caches.owners import owned_by
 from penstock.controllers.nebius.backup.repository_secrets import missing_key
 from penstock.controllers.nebius.context import NebiusContext
@@ -95,7 +95,7 @@ class RestoreObserver:
             ended=_ended(obj),
             waits=target.waits,
             other=self._other(obj, target.name),
-            stopped_by=cluster.metadata.annotations.get(STOPPED.key),
+            stopped_by=cluster.metadata.annotations.get(STOPPED),
             force=obj.spec.force,
             jobs=tuple(one.id for one in jobs.value) if isinstance(jobs, Known) else None,
             why=jobs.why if isinstance(jobs, Unknown) else "",
