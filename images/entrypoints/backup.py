@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections import deque
@@ -28,7 +29,9 @@ RETRY_LOCK = "35m"
 FAILED, UNCHANGED = 1, 3
 NO_REPOSITORY, SOME_UNREAD = 10, 3
 """Exit statuses of restic. Source: restic manual, "Scripting", exit codes."""
-NOT_COPIED = (".snapshot", "lost+found", ".filling", ".filling.lock")
+INCOMPLETE = ".penstock-restore-incomplete"
+"""In the root of a volume from before the first change of a restore until its end."""
+NOT_COPIED = (".snapshot", "lost+found", ".filling", ".filling.lock", INCOMPLETE)
 """Of the root of a volume: its file system's own, and an unfinished copy of populate-jail."""
 KEEP = ("last", "hourly", "daily", "weekly", "monthly", "yearly", "within")
 LONGEST = 1000
@@ -124,13 +127,18 @@ def _copy(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _restore(given: argparse.Namespace) -> NoReturn:
+    markers = [PARTS / part / "files" / INCOMPLETE for part in given.part]
+    # An earlier try may have been killed: then files are incomplete, whatever this one does.
+    before = FAILED if any(one.exists() for one in markers) else UNCHANGED
     try:
         snapshot = _snapshot(given)
     except ResticError as error:
-        _end(UNCHANGED, error=str(error))
+        _end(before, error=str(error))
     missing = [one for one in given.part if str(PARTS / one) not in snapshot["paths"]]
     if missing:
-        _end(UNCHANGED, error=f"snapshot {snapshot['short_id']} has no {missing[0]}")
+        _end(before, error=f"snapshot {snapshot['short_id']} has no {missing[0]}")
+    for one in markers:
+        one.touch()
     for part in given.part:
         print(f"restores {part} of snapshot {snapshot['short_id']}", flush=True)
         source, target = f"{snapshot['id']}:{PARTS / part}", str(PARTS / part)
@@ -140,6 +148,11 @@ def _restore(given: argparse.Namespace) -> NoReturn:
             _run("restore", source, *options)
         except ResticError as error:
             _end(FAILED, error=str(error))
+    for one in markers:
+        # The root of the volume has its time from the snapshot.
+        about = one.parent.stat()
+        one.unlink()
+        os.utime(one.parent, ns=(about.st_atime_ns, about.st_mtime_ns))
     _end(0, snapshot=snapshot["id"])
 
 

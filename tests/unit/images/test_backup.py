@@ -143,6 +143,21 @@ def test_a_restore_that_fails_may_have_changed_files(run: Run, tmp_path: Path) -
     assert run(*RESTORE) == (1, {"error": "no space"})
 
 
+def test_a_try_after_one_that_was_killed_never_reports_whole_files(
+    run: Run, tmp_path: Path
+) -> None:
+    paths = [str(tmp_path / "parts/jail")]
+    listed = json.dumps([{"id": "abcd", "short_id": "ab", "time": "1", "paths": paths}])
+    stand_in(tmp_path, f"[ $1 = restore ] && exit 1; echo '{listed}'")
+    assert run(*RESTORE)[0] == 1
+    stand_in(tmp_path, "echo unreachable >&2; exit 1")
+    assert run(*RESTORE) == (1, {"error": "unreachable"})
+    stand_in(tmp_path, f"[ $1 = restore ] || echo '{listed}'")
+    assert run(*RESTORE)[0] == 0
+    stand_in(tmp_path, "echo unreachable >&2; exit 1")
+    assert run(*RESTORE) == (3, {"error": "unreachable"})
+
+
 @real
 def test_files_come_back_as_they_were(run: Run, tmp_path: Path) -> None:
     """S175."""
