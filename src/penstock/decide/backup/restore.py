@@ -94,7 +94,9 @@ def next_step(view: RestoreView) -> RestoreStep:
             words = f"Job {run.job} is being deleted; it is repeated"
         elif run.words:
             words += f": {run.words}"
-        return _step(RestoreAction.NOTHING, "Restoring", None, BackupReason.RESTORING, words)
+        # Pods that start because somebody removed the annotation would read half of the files.
+        action = RestoreAction.NOTHING if view.is_stopped else RestoreAction.STOP
+        return _step(action, "Restoring", None, BackupReason.RESTORING, words)
     return _before_job(view) if view.is_stopped else _before_stop(view)
 
 

@@ -9,7 +9,18 @@ from typing import Any
 from fault_plans import nebius_specs
 from fault_plans.api_names import CLUSTER
 from penstock.api.kubernetes.meta import Json
-from unit.controllers.nebius.lab import CLUSTERS, CORE, JOB, JOBS, SHAPES, SPACE, Lab, played
+from penstock.simulation.event_loop import simulate
+from unit.controllers.nebius.lab import (
+    CLUSTERS,
+    CORE,
+    CURRENT,
+    JOB,
+    JOBS,
+    SHAPES,
+    SPACE,
+    Lab,
+    played,
+)
 
 GROUP = "penstock.dev"
 PATH = f"/apis/{GROUP}/v1alpha1/namespaces/{SPACE}"
@@ -327,3 +338,40 @@ def test_a_restore_of_no_cluster_waits_with_words() -> None:
         assert phase(lab) == "Waiting"
 
     played(play)
+
+
+def test_an_operator_that_is_killed_after_any_write_restores_once() -> None:
+    async def play() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        lab.world.jobs.reports |= {RESTORE_JOB: GOOD}
+        for number in range(40):
+            process = lab.world.operator()
+            if not number:
+                await lab.available()
+                backup(lab, schedule="0 3 * * *")
+                restore(lab)
+            before = len(lab.world.writes)
+            for _ in range(300):
+                await asyncio.sleep(0.1)
+                written = [what for _, what in lab.world.writes[before:]]
+                if any(is_of_restore(what) for what in written):
+                    break
+            await lab.world.crash(process)
+        assert phase(lab) == "Succeeded"
+        assert lab.made.count(f"jobs/{RESTORE_JOB}") == 1
+        assert stopped_by(lab) is None
+        assert not of(lab, "restores", "back")["metadata"].get("finalizers")
+        assert lab.world.promises.broken == []
+        process = lab.world.operator()
+        await lab.available()
+        await lab.world.crash(process)
+
+    simulate(play())
+
+
+def is_of_restore(what: str) -> bool:
+    """Whether a write is of the Restore, its Job or the annotation."""
+    return what.endswith(("/restores/back", "/restores/back/status", f"/{CLUSTERS}/{CLUSTER}")) or (
+        what.startswith("POST") and what.endswith("/jobs")
+    )

@@ -108,6 +108,11 @@ def test_a_cluster_whose_files_were_not_touched_starts_again() -> None:
     assert (step.action, step.phase) == (RestoreAction.START, "Failed")
 
 
+def test_a_cluster_is_stopped_again_while_the_job_runs() -> None:
+    assert next_step(replace(STOPPED, run=RUN)).action is RestoreAction.NOTHING
+    assert next_step(replace(STOPPED, stopped_by=None, run=RUN)).action is RestoreAction.STOP
+
+
 def test_a_deleted_job_is_repeated() -> None:
     deleting = replace(BROKEN, deleting=True)
     assert next_step(replace(STOPPED, run=deleting)).action is RestoreAction.NOTHING
