@@ -235,6 +235,23 @@ def test_a_restore_names_the_jobs_that_run_and_waits_for_their_end() -> None:
     played(play)
 
 
+def test_a_job_that_began_after_the_last_poll_is_named_too() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        backup(lab, schedule="0 3 * * *")
+        await lab.settled(20)
+        job = lab.world.slurm.submit(1)
+        assert job is not None
+        restore(lab)
+        await lab.until(lambda: phase(lab))
+        assert ready(lab)[1] == "RestoreWaitsForJobs"
+        assert stopped_by(lab) is None
+        lab.world.slurm.finish(job)
+        await lab.until(lambda: phase(lab) == "Succeeded")
+
+    played(play)
+
+
 def test_force_cancels_the_jobs() -> None:
     async def play(lab: Lab) -> None:
         await lab.available()

@@ -99,7 +99,10 @@ class RestoreReconciler(Reconciler[Restore]):
         """Do the next step."""
         state, target = self._states.of(obj), self._observer.target(obj)
         view = self._observer.view(obj, target)
-        step = state.step = next_step(view)
+        step = next_step(view)
+        if step.action is RestoreAction.STOP and view.run is None and target.cluster is not None:
+            step = next_step(await self._observer.with_present_jobs(view, target.cluster))
+        state.step = step
         if step.action is RestoreAction.STOP and not _is_prepared(obj, target):
             # Who deletes it from now on has the cluster started again. The status comes with it.
             await self._set_finalizer(obj, present=True)

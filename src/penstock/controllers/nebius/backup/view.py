@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from penstock.api.cluster import labels as app_labels
@@ -20,6 +21,7 @@ from penstock.render.nebius.backup import names
 from penstock.render.nebius.backup.job import RestoreSource, missing_parts
 from penstock.slurm.known import Fact, Known, Unknown
 from penstock.slurm.mirror.snapshot import NOT_ASKED
+from penstock.slurm.rest.errors import SlurmError
 from penstock.slurm.state import Job as SlurmJob
 
 ENDED: Final = ("Succeeded", "Failed")
@@ -118,9 +120,19 @@ class RestoreObserver:
         if link is None:
             return Unknown(NOT_ASKED)
         found = link.mirror.snapshot.jobs
-        if isinstance(found, Unknown):
-            return found
-        return Known(tuple(one for one in found.value if one.nodes or one.everywhere), found.as_of)
+        return found if isinstance(found, Unknown) else Known(on_nodes(found.value), found.as_of)
+
+    async def with_present_jobs(self, view: RestoreView, cluster: SlurmCluster) -> RestoreView:
+        """The view with what Slurm answers now: a job may have started since the last poll."""
+        link = self._connections.get(cluster.metadata.key)
+        if view.jobs is None or link is None or link.client is None:
+            return view
+        try:
+            found = await link.client.jobs()
+        except (SlurmError, TimeoutError) as error:
+            return replace(view, jobs=None, why=str(error) or "slurmrestd does not answer")
+        items = found.items if found is not None else ()
+        return replace(view, jobs=tuple(one.id for one in on_nodes(items)))
 
     def pods(self, cluster: SlurmCluster) -> list[Pod]:
         """Pods of a cluster that have not ended, but for those of Backups and Restores."""
@@ -162,6 +174,11 @@ class RestoreObserver:
             default=obj,
         )
         return "" if first.metadata.uid == obj.metadata.uid else first.metadata.name
+
+
+def on_nodes(jobs: Iterable[SlurmJob]) -> tuple[SlurmJob, ...]:
+    """The jobs that hold nodes."""
+    return tuple(one for one in jobs if one.nodes or one.everywhere)
 
 
 def _ended(obj: Restore) -> Phase:
