@@ -710,4 +710,12 @@ def test_a_destroyed_jail_and_the_state_come_back_from_a_backup(
     )
     assert cluster.session(backup.LIST) == before
     assert cluster.session(f"squeue -h -j {held} -o %T") == "PENDING"
-    assert job(cluster, "worker-1", "id -un", "carol") == "carol"
+
+    def runs() -> bool:
+        """The name of a new pod may not lead to it at once."""
+        try:
+            return job(cluster, "worker-1", "id -un", "carol") == "carol"
+        except LocalError:
+            return False
+
+    eventually("a job of the user runs", runs, 60)
