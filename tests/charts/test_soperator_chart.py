@@ -208,8 +208,12 @@ def test_two_renderings_have_the_same_bytes() -> None:
 
 def test_the_definitions_are_in_a_chart_of_their_own_and_stay() -> None:
     own = render({}, chart="soperator-crds")
-    files = [path.stem for path in (ROOT / "deploy" / "crds").glob("slurm.nebius.ai_*.yaml")]
-    assert len(own) == len(files) == 6
+    files = {path.stem for path in (ROOT / "deploy" / "crds").glob("*.yaml")}
+    of_cluster = {one for one in files if one.startswith("slurm.nebius.ai_")}
+    assert len(of_cluster) == 6
+    of_cluster |= {"penstock.dev_backups", "penstock.dev_restores"}
+    named = {one["metadata"]["name"] for one in own.values()}
+    assert named == {".".join(one.split("_")[::-1]) for one in of_cluster}
     for name, one in own.items():
         assert one["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep", name
     assert render({"kubernetesClusterDomain": "a.example.org"}, chart="soperator-crds") == own

@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from e2e_kit import backup
 from e2e_kit.api import Json, ready
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.errors import LocalError
-from penstock.local.images import build_jail
+from penstock.local.images import build_backup, build_jail
 from penstock.local.recipes import IMAGES
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
@@ -40,6 +41,8 @@ PROCESSES = {
     ("sconfigcontroller", "sconfigctrl"): "sconfigcontroller",
 }
 """By the beginning of a pod's name and the name of a container."""
+DESTROY = "cd /mnt/jail && find . -xdev -mindepth 1 -path ./etc/slurm -prune -o -delete || true"
+RESTORE_S = 300.0
 KINDS = "configmaps,services,deployments,statefulsets,serviceaccounts,roles,rolebindings"
 RAW = "PartitionName=main Nodes=ALL Default=YES"
 MEMORY_MIB = 64
@@ -668,3 +671,51 @@ def test_a_cluster_that_is_deleted_and_created_again_has_its_jail_as_it_was(
         "data",
         "alice",
     ]
+
+
+def test_a_destroyed_jail_and_the_state_come_back_from_a_backup(
+    cluster: SlurmClusterSite, site: Site, figure: Callable[[str], None]
+) -> None:
+    """S175: files as they were, and the queue; a running job is named, and ends by force only."""
+    image = give_all(site.node, build_backup().values())["backup"]
+    cluster.session(backup.FILES)
+    held = cluster.session(f"sbatch --parsable -H {SMALL} --wrap hostname")
+    backup.back_up(cluster, image)
+    kind = ("backup", backup.BACKUP)
+    eventually("it is backed up", lambda: backup.reason(cluster, *kind) == "BackupGood", 180)
+    before, done = cluster.session(backup.LIST), backup.status(cluster, *kind)
+    cluster.session(f"scancel {held}")
+    running = cluster.session(f"sbatch --parsable {SMALL} --wrap 'sleep 1000'")
+    eventually("it runs", lambda: cluster.session(f"squeue -h -j {running} -o %T") == "RUNNING")
+
+    kind = ("restore", backup.RESTORE)
+    backup.restore(cluster, image)
+    eventually("it is named", lambda: backup.reason(cluster, *kind) == "RestoreWaitsForJobs", 30)
+    words = backup.status(cluster, *kind)["conditions"][0]["message"]
+    assert f"job {running}" in words
+    assert cluster.session(f"squeue -h -j {running} -o %T") == "RUNNING"
+
+    cluster.run("controller-0", "slurmctld", DESTROY)
+    began = time.monotonic()
+    backup.restore(cluster, image, force=True)
+    phase = {"Succeeded"}
+    eventually(
+        "it is restored", lambda: backup.status(cluster, *kind).get("phase") in phase, RESTORE_S
+    )
+    restored = time.monotonic() - began
+    cluster.until_idle(2)
+    figure(
+        f"{done['bytes'] / 1e6:.0f} MB, {done['addedBytes'] / 1e6:.0f} MB in the repository; "
+        f"restored in {restored:.0f} s, idle after {time.monotonic() - began:.0f} s"
+    )
+    assert cluster.session(backup.LIST) == before
+    assert cluster.session(f"squeue -h -j {held} -o %T") == "PENDING"
+
+    def runs() -> bool:
+        """The name of a new pod may not lead to it at once."""
+        try:
+            return job(cluster, "worker-1", "id -un", "carol") == "carol"
+        except LocalError:
+            return False
+
+    eventually("a job of the user runs", runs, 60)

@@ -102,14 +102,20 @@ def cluster(obj: Json) -> str:
 
 
 def replicas(server: ApiServer, obj: Json) -> int:
-    """How many workers are declared; none of a SlurmCluster in maintenance."""
+    """How many workers are declared; none of a SlurmCluster in maintenance or stopped."""
     spec = obj["spec"]
     if not is_nebius(obj):
         return cast("int", spec["replicas"])
     found = server.find(CLUSTERS, obj["metadata"]["namespace"], cluster(obj))
-    if found is not None and found["spec"].get("maintenance", "none").startswith("downscale"):
+    if found is not None and _has_no_pods(found):
         return 0
     return cast("int", _worker(spec)["size"] if "slurmNodes" in spec else spec["replicas"])
+
+
+def _has_no_pods(slurm_cluster: Json) -> bool:
+    annotations: Json = slurm_cluster["metadata"].get("annotations") or {}
+    maintenance: str = slurm_cluster["spec"].get("maintenance", "none")
+    return "penstock.dev/stopped" in annotations or maintenance.startswith("downscale")
 
 
 def template(obj: Json) -> Json:

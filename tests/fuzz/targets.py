@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
+from penstock.api.kubernetes.cron_schedule import schedule_problem
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.kubernetes.quantity import is_quantity, same_quantity
-from penstock.api.nebius.cron_schedule import schedule_problem
 from penstock.api.nebius.jailed_config import JailedConfig
 from penstock.api.registry import registry
 from penstock.base import duration, times

@@ -32,6 +32,8 @@ REASONS: Final = {
     (_NEBIUS, "slurmctld"): _AS_ORIGINAL,
     (_NEBIUS, "munge"): _AS_ORIGINAL,
     (_NEBIUS, "populate-jail"): "owners, device files and file capabilities of the jail's files",
+    (_NEBIUS, "backup"): "root reads the files of all users; nothing else",
+    (_NEBIUS, "restore"): "owners, modes, device files and file capabilities of restored files",
     (_NEBIUS, "check"): f"{_JAIL} for the check's commands",
     (_NEBIUS, "init-dir"): "starts as root, to give the folder to the writer's user",
     (_NEBIUS, "accounting"): "starts as root, to give files to the user slurm",

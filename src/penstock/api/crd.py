@@ -145,6 +145,8 @@ def _structural(node: Json, components: Mapping[str, Json]) -> Json:
         out.pop("default", None)
     if DEFAULT in out:
         out["default"] = out.pop(DEFAULT)
+    if isinstance(out.get("default"), tuple):
+        out["default"] = list(out["default"])
     if not out.get("required"):
         out.pop("required", None)
     if "enum" in out:

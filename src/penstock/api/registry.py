@@ -1,8 +1,8 @@
 """All API groups that the operator serves, and the rules of their kinds.
 
 A group adds itself to `groups`; nothing else names the kinds of all groups. Those of
-`slurm.nebius.ai` are imported when they are first asked for: a process that leads another group
-starts without them.
+`slurm.nebius.ai`, and those of `penstock.dev` about them, are imported when they are first asked
+for: a process that leads another group starts without them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _RULES = Registry(_IMPORTED)
 def groups() -> tuple[ApiGroup, ...]:
     """All groups."""
     from penstock.api.nebius.group import GROUPS
+    from penstock.api.penstock import backup_group
 
-    return (slinky.GROUP, *GROUPS, penstock.GROUP)
+    return (slinky.GROUP, *GROUPS, penstock.GROUP, backup_group.GROUP)
 
 
 @cache
@@ -43,7 +44,7 @@ def registry() -> Registry:
 def groups_beside(apis: Collection[str]) -> tuple[ApiGroup, ...]:
     """The groups that a process serves which leads these, and `penstock.dev` beside them."""
     every = _IMPORTED if {one.name for one in _IMPORTED}.issuperset(apis) else groups()
-    return tuple(one for one in every if one.name in apis or one is penstock.GROUP)
+    return tuple(one for one in every if one.name in apis or one.name == penstock.GROUP.name)
 
 
 def _registry_of(obj: KubeObject) -> Registry:

@@ -116,6 +116,15 @@ POD_DELETES: Final = Metric(
     ("ground",),
     served_by=OPERATOR,
 )
+BACKUP_LAST_GOOD: Final = Metric(
+    "penstock_backup_last_good_timestamp_seconds",
+    "gauge",
+    "When the last good backup of a Backup ended, in Unix seconds; 0 before the first. Its age is "
+    "time() less this.",
+    ("namespace", "backup"),
+    "Unix seconds",
+    OPERATOR,
+)
 FILES_REPLACED: Final = Metric(
     "penstock_jail_files_replaced_total",
     "counter",
@@ -163,6 +172,7 @@ METRICS: Final = (
     LOOP_LAG,
     SLURM_REQUESTS,
     POD_DELETES,
+    BACKUP_LAST_GOOD,
     FILES_REPLACED,
     JAIL_FAILURES,
     JAIL_RECONFIGURES,

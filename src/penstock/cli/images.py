@@ -223,7 +223,8 @@ def _as_json(one: images.ImageArchive) -> Json:
 
 
 def _built(release: Release, *, jail: bool) -> Sequence[images.ImageArchive]:
-    more = {**images.build_jail(), **images.build_nfs_server()} if jail else {}
+    of_jail = (images.build_jail, images.build_nfs_server, images.build_backup)
+    more = {role: image for build in of_jail for role, image in build().items()} if jail else {}
     return list({**images.build_slurm(release), **images.build_operator(), **more}.values())
 
 

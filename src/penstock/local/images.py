@@ -16,6 +16,7 @@ from penstock import __version__
 from penstock.local import buildah, oci, progress
 from penstock.local.cache import cache_dir, digest, keyed
 from penstock.local.recipes import (
+    BACKUP,
     IMAGES,
     JAIL_RECIPES,
     JAIL_ROLES,
@@ -38,7 +39,7 @@ from penstock.local.recipes import (
 KEPT = 3
 """Archives of former states of the source that stay in the cache."""
 _FILE = "images.tar"
-_EXPORTED = (*ROLES, *JAIL_ROLES, NFS_SERVER.role)
+_EXPORTED = (*ROLES, *JAIL_ROLES, NFS_SERVER.role, BACKUP.role)
 _EXACT = re.compile(r"(?P<release>[^-]+)-[0-9a-f]{16}")
 """Tag of an image that identifies its exact content."""
 
@@ -139,6 +140,18 @@ def build_nfs_server() -> dict[str, ImageArchive]:
             _export(store, keys, folder)
 
     return _archives("images-nfs", keys[NFS_SERVER.role], keys, build)
+
+
+def build_backup() -> dict[str, ImageArchive]:
+    """The image of the Jobs of Backups and Restores."""
+    keys = {BACKUP.role: BACKUP.key(buildah.BASE_KEY)}
+
+    def build(folder: Path) -> None:
+        with buildah.store() as store, progress.step("build the image of backups"):
+            _build(store, BACKUP, IMAGES, keys)
+            _export(store, keys, folder)
+
+    return _archives("images-backup", keys[BACKUP.role], keys, build)
 
 
 def key_of(role: str) -> str:
@@ -250,7 +263,7 @@ def names(
 
 def built() -> list[ImageArchive]:
     """The archives that the cache has, newest first, whatever state of the source made them."""
-    names = ("slurm", "jail", "nfs", "release", "operator")
+    names = ("slurm", "jail", "nfs", "backup", "release", "operator")
     folders = [folder for name in names for folder in cache_dir().glob(f"images-{name}-*")]
     found: list[ImageArchive] = []
     for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):

@@ -119,6 +119,8 @@ JAIL_RECIPES = (
 """Images of a SlurmCluster, each after those that it is built from."""
 NFS_SERVER = Recipe("nfs-server")
 """A server for a jail without a class of ReadWriteMany."""
+BACKUP = Recipe("backup")
+"""restic, which the Jobs of Backups and Restores run."""
 JAIL_ROOT = Release(LATEST.tag, OLDEST.suite)
 """The suite of the jail's own root, and the tag of the daemons that it goes with."""
 JAIL_ROLES = ("munge", "populate-jail", "jail-slurmctld", "jail-slurmd", "jail-login")

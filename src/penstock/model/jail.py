@@ -14,6 +14,7 @@ class MaintenanceMode(Enum):
     DELETE_JOB = "scale down and delete the Job"
     OVERWRITE_JAIL = "scale down and overwrite the jail"
     SKIP_JOB = "skip the Job"
+    STOPPED = "scale down and leave the jail alone"
 
     @property
     def scales_down(self) -> bool:

@@ -23,6 +23,7 @@ from penstock.api.kubernetes.resource import ObjectKey, Resource
 from penstock.api.nebius import labels as nebius_labels
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
+from penstock.api.penstock import restore
 from penstock.api.registry import groups, groups_beside, registry, rules_of
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.controller import CONTROLLERS
@@ -218,7 +219,7 @@ def convert(resource: Resource[Any], manifest: Json) -> KubeObject:
 
 
 def _constants() -> dict[str, Any]:
-    return {**vars(marks), **vars(slinky_labels), **vars(nebius_labels)}
+    return {**vars(marks), **vars(slinky_labels), **vars(nebius_labels), **vars(restore)}
 
 
 def _assigned(path: Path) -> set[str]:

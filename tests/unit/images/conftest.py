@@ -80,6 +80,12 @@ def _module(name: str) -> Generator[ModuleType]:
 
 
 @pytest.fixture
+def backup() -> Generator[ModuleType]:
+    """The program of Backups and Restores."""
+    yield from _module("backup")
+
+
+@pytest.fixture
 def jail_check() -> Generator[ModuleType]:
     """The program that submits the Slurm jobs of a check."""
     yield from _module("jail_check")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
-from penstock.api.nebius.cron_schedule import schedule_problem
+from penstock.api.kubernetes.cron_schedule import schedule_problem
 from penstock.api.nebius.older_fields import NcclArguments
 from penstock.api.nebius.slurmcluster import SlurmCluster
 

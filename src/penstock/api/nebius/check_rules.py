@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from penstock.api.admission import Problem, RelatedObjects
+from penstock.api.kubernetes.cron_schedule import schedule_problem
 from penstock.api.nebius.active_check import ActiveCheck, CheckContainer, Reactions
-from penstock.api.nebius.cron_schedule import schedule_problem
 from penstock.api.nebius.names import initial_run
 from penstock.api.nebius.rule_parts import ABSENT, duplicates, pod_fields
 from penstock.api.nebius.size_rules import size_problems

@@ -32,6 +32,7 @@ CHECKS: Final = "soperatorchecks"
 """app.kubernetes.io/component of the objects of checks."""
 ACTIVE_CHECK: Final = nebius.ACTIVE_CHECK.key
 ACTIVE_CHECK_FINALIZER: Final = nebius.ACTIVE_CHECK_FINALIZER.key
+STOPPED: Final = own.STOPPED.key
 POD_PROTECT: Final = own.OWN_PROTECT.key
 REVISION: Final = kubernetes.REVISION.key
 

@@ -294,6 +294,35 @@ CHECK_POSTPONED: Final = Mark(
     OPERATOR,
     "Slurm nodes on which a job failed, and which are drained once fewer are drained by checks.",
 )
+STOPPED: Final = Mark(
+    "penstock.dev/stopped",
+    "annotation",
+    "SlurmCluster",
+    USER,
+    "Who stopped the cluster. While it is there, the cluster has no pods, and nothing fills its "
+    "jail. A Restore writes and removes its own.",
+)
+RESTORE_FINALIZER: Final = Mark(
+    "penstock.dev/restore",
+    "finalizer",
+    "Restore",
+    OPERATOR,
+    "Keeps a deleted Restore until its Job is gone and its cluster starts again.",
+)
+BACKUP: Final = Mark(
+    "penstock.dev/backup",
+    "label",
+    "CronJob, Job and pods of a Backup",
+    OPERATOR,
+    "Name of the Backup.",
+)
+RESTORE: Final = Mark(
+    "penstock.dev/restore",
+    "label",
+    "Job and pods of a Restore",
+    OPERATOR,
+    "Name of the Restore.",
+)
 MARKS: Final = (
     ROLLBACK,
     ROLLED_BACK,
@@ -336,4 +365,8 @@ MARKS: Final = (
     REBOOT_STARTED,
     REBOOT_DONE,
     CHECK_POSTPONED,
+    STOPPED,
+    RESTORE_FINALIZER,
+    BACKUP,
+    RESTORE,
 )

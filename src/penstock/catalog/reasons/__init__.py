@@ -6,6 +6,7 @@ from typing import Final
 
 from penstock.catalog.condition_reason import ConditionReason
 from penstock.catalog.reasons.accounting import AccountingReason
+from penstock.catalog.reasons.backup import BackupReason
 from penstock.catalog.reasons.check import CheckReason
 from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.catalog.reasons.connection import ConnectionReason
@@ -37,6 +38,7 @@ SUBJECTS: Final[tuple[type[ConditionReason], ...]] = (
     JailReason,
     JailedConfigReason,
     CheckReason,
+    BackupReason,
 )
 ALL: Final[tuple[ConditionReason, ...]] = tuple(one for subject in SUBJECTS for one in subject)
 _BY_NAME: Final = {one.value: one for one in ALL}

@@ -55,6 +55,11 @@ class JailReason(ConditionReason):
         "Name a PVC with ReadWriteMany, or keep all pods on one Kubernetes node.",
         PERSON,
     )
+    STOPPED = (
+        "ClusterStopped",
+        "The annotation penstock.dev/stopped stops the cluster, and nothing fills its jail.",
+        "Wait for the Restore that it names, or remove the annotation.",
+    )
     IN_USE = (
         "JailInUse",
         "Pods use the jail, so it is not filled while they run.",

@@ -32,7 +32,7 @@ from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.includes import resolved
 from penstock.slurm.partition.declaration import differs_in_partitions
 from penstock.translate.nebius.cluster import accounting_link
-from penstock.translate.nebius.jail import maintenance_mode
+from penstock.translate.nebius.jail import cluster_mode, maintenance_in_force
 from penstock.translate.nebius.worker_set import node_set_workers
 
 
@@ -197,7 +197,8 @@ class NebiusClusters:
         active = power.spec.active_nodes if power is not None else ()
         if cluster is None:
             return node_set_workers(node_set, active=active)
-        return node_set_workers(node_set, cluster.spec.maintenance, cluster.metadata, active)
+        mode = maintenance_in_force(cluster)
+        return node_set_workers(node_set, mode, cluster.metadata, active)
 
     def node_sets(self, cluster: SlurmCluster) -> tuple[NodeSet, ...]:
         """The NodeSets that name a SlurmCluster, by name; deleted ones until they are gone."""
@@ -228,8 +229,8 @@ class NebiusClusters:
         return names.workload_prefix(cluster, keeps_plain_names=False, is_second=second)
 
     def is_resting(self, cluster: SlurmCluster) -> bool:
-        """Whether it is in a maintenance mode without pods."""
-        return maintenance_mode(cluster.spec.maintenance).scales_down
+        """Whether it is stopped, or in a maintenance mode without pods."""
+        return cluster_mode(cluster).scales_down
 
     def published(self, cluster: SlurmCluster) -> Mapping[str, str]:
         """The files in force; empty before the first ones."""

@@ -52,7 +52,7 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> NebiusControllers:
     client, settings = parts.client, parts.settings
     caches = NebiusCaches(parts.store)
     secrets = SecretReader(caches.secrets)
-    images = Images(settings.operator_image, settings.images.slurmrestd)
+    images = Images(settings.operator_image, settings.images.slurmrestd, settings.images.backup)
     connections = SlurmConnections(
         ClusterEndpoints(caches, secrets, parts.url_of),
         parts.signals,

@@ -25,6 +25,9 @@ from penstock.api.nebius.node_configurator import NODE_CONFIGURATORS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.power_state import POWER_STATES, NodeSetPowerState
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.api.penstock.backup import BACKUPS, Backup
+from penstock.api.penstock.restore import RESTORES
+from penstock.catalog.marks import penstock
 from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.caches.store import CacheStore
 from penstock.kube.runtime.declaration import IndexBy, Lookup
@@ -72,12 +75,26 @@ def check_of_job(job: Job, _: Lookup | None = None) -> list[str]:
     ]
 
 
+def cluster_of_backup(backup: Backup, _: Lookup | None = None) -> list[str]:
+    """Key of the SlurmCluster that a Backup names, whether that exists or not."""
+    return [f"{backup.metadata.namespace}/{backup.spec.cluster_ref.name}"]
+
+
+def backup_of(obj: KubeObject, _: Lookup | None = None) -> list[str]:
+    """Key of the Backup of a Job or pod, by its label."""
+    name = obj.metadata.labels.get(penstock.BACKUP.key, "")
+    return [f"{obj.metadata.namespace}/{name}"] if name else []
+
+
 PODS_BY_COMPONENT = IndexBy(PODS, component_of)
 NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
 JAILED_CONFIGS_BY_CLUSTER = IndexBy(JAILED_CONFIGS, cluster_of_jailed_config)
 CHECKS_BY_CLUSTER = IndexBy(ACTIVE_CHECKS, cluster_of_check)
 CHECKS_BY_DEPENDENCY = IndexBy(ACTIVE_CHECKS, checks_before)
 JOBS_BY_CHECK = IndexBy(JOBS, check_of_job)
+BACKUPS_BY_CLUSTER = IndexBy(BACKUPS, cluster_of_backup)
+JOBS_BY_BACKUP = IndexBy(JOBS, backup_of)
+RESTORES_BY_NAMESPACE = IndexBy(RESTORES, lambda one: [one.metadata.namespace])
 CLUSTERS_BY_NAMESPACE = IndexBy(SLURM_CLUSTERS, lambda one: [one.metadata.namespace])
 
 
@@ -102,6 +119,10 @@ class NebiusCaches(KubernetesCaches):
         self.service_accounts = store.of(SERVICE_ACCOUNTS, raw=True)
         self.roles = store.of(ROLES, raw=True)
         self.role_bindings = store.of(ROLE_BINDINGS, raw=True)
+        self.backups = store.of(BACKUPS)
+        self.restores = store.of(RESTORES)
+        self.jobs_of_backup = store.index(JOBS_BY_BACKUP)
+        self.restores_in = store.index(RESTORES_BY_NAMESPACE)
         self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)
         self.pods_of_component = store.index(PODS_BY_COMPONENT)
         self.jailed_configs_of = store.index(JAILED_CONFIGS_BY_CLUSTER)

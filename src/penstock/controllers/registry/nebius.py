@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from penstock.controllers.nebius import controllers
+from penstock.controllers.nebius.backup.backup import BackupReconciler
+from penstock.controllers.nebius.backup.restore import RestoreReconciler
 from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
 from penstock.controllers.nebius.node_configurator import NodeConfiguratorReconciler
 from penstock.controllers.nebius.node_outage import NodeOutageReconciler
@@ -21,6 +23,8 @@ RECONCILERS: tuple[controllers.New, ...] = (
     ActiveCheckReconciler,
     NodeConfiguratorReconciler,
     NodeOutageReconciler,
+    BackupReconciler,
+    RestoreReconciler,
 )
 """In the order in which they start."""
 

@@ -81,6 +81,9 @@ def next_step(view: PopulateView) -> PopulateStep:
             return _deleted(view)
         case MaintenanceMode.OVERWRITE_JAIL:
             return _overwritten(view)
+        case MaintenanceMode.STOPPED:
+            words = f"{view.filling.mode_field}: the cluster is stopped, and nothing fills the jail"
+            return _wait(JailReason.STOPPED, words)
         case MaintenanceMode.NONE | MaintenanceMode.SCALE_DOWN:
             return _filled_once(view)
 

@@ -15,6 +15,7 @@ class Images:
 
     operator: str
     slurmrestd: str
+    backup: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ class Images:
     slurmdbd: str
     login: str
     munge: str = ""
+    backup: str = ""
 
     @classmethod
     def of(cls, template: str) -> Images:
         """All of them from one text in which `{role}` stands for the daemon's name."""
-        roles = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "munge")
+        roles = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "munge", "backup")
         return cls(**{role: template.replace("{role}", role) for role in roles})

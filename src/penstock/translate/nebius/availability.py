@@ -18,7 +18,7 @@ from penstock.catalog.reasons.jail import JailReason
 from penstock.catalog.reasons.partition import PartitionReason
 from penstock.catalog.reasons.workers import WorkerReason
 from penstock.model.worker_status import WorkerSetStatus
-from penstock.translate.nebius.jail import maintenance_mode
+from penstock.translate.nebius.jail import cluster_mode
 
 Phase = Literal["Pending", "Not available", "Available"]
 AVAILABLE: Final = JailReason.AVAILABLE
@@ -64,7 +64,7 @@ def conditions(cluster: SlurmCluster, found: Availability) -> list[Finding]:
 
     In maintenance daemons and logins are not expected, so Ready does not depend on them.
     """
-    resting = maintenance_mode(cluster.spec.maintenance).scales_down
+    resting = cluster_mode(cluster).scales_down
     return [
         found.jail,
         _condition(CONTROLLERS, found.slurmctld, resting=resting),

@@ -34,7 +34,7 @@ from penstock.model.worker_marks import CommentKeys, WorkerMarks
 from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_set import Placement, PvcPolicy, UpdatePolicy, Wording, WorkerSet
 from penstock.model.worker_status import WorkerSetStatus
-from penstock.translate.nebius.jail import maintenance_mode
+from penstock.translate.nebius.jail import maintenance_in_force, maintenance_mode
 from penstock.translate.nebius.node_words import node_words
 from penstock.translate.nebius.worker_counts import last_status, versions, worker_counts
 from penstock.translate.placement import placement
@@ -143,7 +143,7 @@ def cluster_workers(cluster: SlurmCluster, prefix: str = "") -> WorkerSet | None
         prefix=prefix,
         cluster_field="metadata.name",
         template_field="spec.slurmNodes.worker",
-        replicas=_replicas(worker.size or 0, cluster.spec.maintenance),
+        replicas=_replicas(worker.size or 0, maintenance_in_force(cluster)),
         placement=placement(found.node_selector, found.affinity, found.tolerations)
         if found is not None
         else None,

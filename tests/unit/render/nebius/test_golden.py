@@ -11,10 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 import yaml
 
 from penstock.api.nebius.active_check import ActiveCheck
+from penstock.api.penstock.backup import Backup
+from penstock.api.penstock.restore import Restore
+from penstock.render.nebius.backup import job as backup_job
 from penstock.render.nebius.check import account, cron_job
 from penstock.render.parts.digest import canonical_json
 from support import nebius
@@ -45,6 +49,52 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 Dumper.add_representer(str, _text)
 
+
+_PASSWORD = {"name": "restic", "key": "password"}
+_META = {"namespace": "slurm", "uid": "uid-1"}
+NIGHTLY = msgspec.convert(
+    {
+        "metadata": {**_META, "name": "nightly"},
+        "spec": {
+            "clusterRef": {"name": "slurm"},
+            "schedule": "0 3 * * *",
+            "repository": {
+                "pvc": {"claimName": "a", "path": "b/c"},
+                "passwordSecretRef": _PASSWORD,
+            },
+            "retention": {"keepLast": 3, "keepWithin": "14d"},
+        },
+    },
+    Backup,
+)
+ONCE = msgspec.convert(
+    {
+        "metadata": {**_META, "name": "once"},
+        "spec": {
+            "clusterRef": {"name": "slurm"},
+            "parts": ["jail"],
+            "image": "mine/restic:1",
+            "repository": {
+                "s3": {
+                    "endpoint": "https://s3.example.com/",
+                    "bucket": "slurm",
+                    "path": "one",
+                    "region": "eu",
+                    "credentialsSecretName": "s3",
+                },
+                "passwordSecretRef": _PASSWORD,
+            },
+        },
+    },
+    Backup,
+)
+BACK = msgspec.convert(
+    {
+        "metadata": {**_META, "name": "back"},
+        "spec": {"backupRef": {"name": "nightly"}, "parts": ["state"]},
+    },
+    Restore,
+)
 
 RECORDED = {shape: of_shape(shape) for shape in SHAPES} | {
     "without-jail": without_jail(CURRENT),
@@ -83,6 +133,23 @@ def test_the_objects_of_checks_are_byte_for_byte_as_recorded():
         found += cron_job.objects(inputs, check, suspend=False)
     text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
     path = GOLDEN / "slurmcluster-checks.yaml"
+    if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_the_jobs_of_backups_and_restores_are_byte_for_byte_as_recorded():
+    """S175."""
+    inputs = of_shape(CURRENT).inputs
+    found = [
+        backup_job.cron_job(inputs, NIGHTLY, suspend=False),
+        backup_job.single_job(inputs, ONCE),
+        backup_job.restore_job(
+            inputs, BACK, backup_job.RestoreSource(NIGHTLY.spec.repository, "slurm", "nightly")
+        ),
+    ]
+    text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
+    path = GOLDEN / "slurmcluster-backup.yaml"
     if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()

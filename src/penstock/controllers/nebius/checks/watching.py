@@ -12,6 +12,7 @@ from penstock.controllers.nebius.checks.drain_room import share_of
 from penstock.controllers.observed.nebius_caches import CHECKS_BY_CLUSTER, CHECKS_BY_DEPENDENCY
 from penstock.controllers.observed.watching import keys
 from penstock.kube.runtime.declaration import Lookup
+from penstock.translate.nebius.jail import is_stopped
 
 
 def checks_of_cluster(key: str, lookup: Lookup) -> list[str]:
@@ -64,4 +65,5 @@ def cluster_matters(old: SlurmCluster | None, new: SlurmCluster | None) -> bool:
         or old.metadata.deleting != new.metadata.deleting
         or old.status.phase != new.status.phase
         or share_of(old) != share_of(new)
+        or is_stopped(old) != is_stopped(new)
     )

@@ -1,0 +1,252 @@
+"""Copies parts of a cluster to a repository of restic, or puts them back.
+
+    backup.py backup --host CLUSTER --tag BACKUP --part jail [--part state] [--keep-last 3 ...]
+    backup.py restore --host CLUSTER [--tag BACKUP] --snapshot latest --part jail [--part state]
+
+Each part is a volume at /parts/PART/files, so that a snapshot has the owner and the mode of its
+root too. Where the repository is and its password are in the variables of restic.
+
+The last line of the termination message is JSON: snapshot, bytes, added, unread, and error. Exit
+status: 0 done; 1 failed; 3 a restore failed before it changed a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+PARTS = Path("/parts")
+MESSAGE = Path("/dev/termination-log")
+RETRY_LOCK = "35m"
+"""Longer than 30 minutes, after which restic removes the lock of a process that was killed."""
+FAILED, UNCHANGED = 1, 3
+NO_REPOSITORY, SOME_UNREAD = 10, 3
+"""Exit statuses of restic. Source: restic manual, "Scripting", exit codes."""
+INCOMPLETE = ".penstock-restore-incomplete"
+"""In the root of a volume from before the first change of a restore until its end."""
+NOT_COPIED = (".snapshot", "lost+found", ".filling", ".filling.lock", INCOMPLETE)
+"""Of the root of a volume: its file system's own, and an unfinished copy of populate-jail."""
+KEEP = ("last", "hourly", "daily", "weekly", "monthly", "yearly", "within")
+LONGEST = 1000
+"""Letters of the words of an error. A kubelet keeps 4096 bytes of a message."""
+WORDS = 3
+VANISHED = "no such file or directory"
+
+
+class ResticError(Exception):
+    """A run of restic failed: its exit status, and the JSON that it had printed until then."""
+
+    def __init__(self, status: int, words: str, records: list[dict[str, Any]]) -> None:
+        super().__init__(words)
+        self.status = status
+        self.records = records
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run one of the two. Exits."""
+    given = _parser().parse_args(arguments)
+    absent = [one for one in given.part if not (PARTS / one / "files").is_dir()]
+    if absent:
+        _end(UNCHANGED, error=f"{PARTS / absent[0] / 'files'} is no folder")
+    if given.action == "backup":
+        _backup(given)
+    _restore(given)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+    for action in ("backup", "restore"):
+        one = actions.add_parser(action)
+        one.add_argument("--host", required=True)
+        one.add_argument("--tag", default="")
+        one.add_argument("--part", action="append", required=True)
+        if action == "restore":
+            one.add_argument("--snapshot", default="latest")
+            continue
+        for keep in KEEP:
+            one.add_argument(f"--keep-{keep}", default="")
+    return parser
+
+
+def _backup(given: argparse.Namespace) -> NoReturn:
+    try:
+        _ensure_repository()
+        found = _copy(given)
+        kept = [f"--keep-{one}={value}" for one in KEEP if (value := getattr(given, f"keep_{one}"))]
+        if kept:
+            # restic's own grouping would keep all older ones after a change of the parts.
+            own = [f"--host={given.host}", f"--tag={given.tag}", "--group-by=host,tags"]
+            _run("forget", "--prune", "--quiet", f"--retry-lock={RETRY_LOCK}", *own, *kept)
+    except ResticError as error:
+        _end(FAILED, error=str(error))
+    _end(0, **found)
+
+
+def _ensure_repository() -> None:
+    try:
+        _run("cat", "config", "--quiet", f"--retry-lock={RETRY_LOCK}", shown=False)
+    except ResticError as error:
+        if error.status != NO_REPOSITORY:
+            raise
+        _run("init", "--quiet")
+
+
+def _copy(given: argparse.Namespace) -> dict[str, Any]:
+    arguments = [f"--host={given.host}", f"--tag={given.tag}", f"--retry-lock={RETRY_LOCK}"]
+    for part in given.part:
+        arguments += [f"--exclude={PARTS / part / 'files' / name}" for name in NOT_COPIED]
+    paths = [str(PARTS / part) for part in given.part]
+    unread: list[str] = []
+    try:
+        records = _run("backup", "--json", "--quiet", *arguments, *paths, unread=unread)
+    except ResticError as error:
+        # Files of running jobs vanish while they are read. All others would be missed.
+        if error.status != SOME_UNREAD or not unread:
+            raise
+        lost = [one for one in unread if VANISHED not in one]
+        if lost:
+            words = f"{len(lost)} files cannot be read: {'; '.join(lost[:WORDS])}"
+            raise ResticError(error.status, words, error.records) from None
+        records = error.records
+    none: dict[str, Any] = {}
+    summary = next((one for one in records if one.get("message_type") == "summary"), none)
+    return {
+        "snapshot": summary.get("snapshot_id", ""),
+        "bytes": summary.get("total_bytes_processed", 0),
+        "added": summary.get("data_added_packed", summary.get("data_added", 0)),
+        "unread": len(unread),
+    }
+
+
+def _restore(given: argparse.Namespace) -> NoReturn:
+    markers = [PARTS / part / "files" / INCOMPLETE for part in given.part]
+    # An earlier try may have been killed: then files are incomplete, whatever this one does.
+    before = FAILED if any(one.exists() for one in markers) else UNCHANGED
+    try:
+        snapshot = _snapshot(given)
+    except ResticError as error:
+        _end(before, error=str(error))
+    missing = [one for one in given.part if str(PARTS / one) not in snapshot["paths"]]
+    if missing:
+        _end(before, error=f"snapshot {snapshot['short_id']} has no {missing[0]}")
+    for one in markers:
+        one.touch()
+    for part in given.part:
+        print(f"restores {part} of snapshot {snapshot['short_id']}", flush=True)
+        source, target = f"{snapshot['id']}:{PARTS / part}", str(PARTS / part)
+        excluded = [f"--exclude=/files/{name}" for name in NOT_COPIED]
+        options = [f"--target={target}", "--delete", f"--retry-lock={RETRY_LOCK}", *excluded]
+        try:
+            _run("restore", source, *options)
+        except ResticError as error:
+            _end(FAILED, error=str(error))
+    for one in markers:
+        # The root of the volume has its time from the snapshot.
+        about = one.parent.stat()
+        one.unlink()
+        os.utime(one.parent, ns=(about.st_atime_ns, about.st_mtime_ns))
+    _end(0, snapshot=snapshot["id"])
+
+
+def _snapshot(given: argparse.Namespace) -> dict[str, Any]:
+    """The snapshot to restore. Raises ResticError if there is none."""
+    is_latest = given.snapshot == "latest"
+    selected = [given.snapshot]
+    if is_latest:
+        selected = [f"--host={given.host}", *([f"--tag={given.tag}"] if given.tag else [])]
+    found = _run("snapshots", "--json", f"--retry-lock={RETRY_LOCK}", *selected)
+    paths = {str(PARTS / part) for part in given.part}
+    # The parts of a Backup may have been changed since.
+    whole = [one for one in found if not is_latest or paths.issubset(one["paths"])]
+    if not whole:
+        of = f" of Backup {given.tag}" if given.tag else ""
+        words = f"no snapshot{of} of SlurmCluster {given.host} with {' and '.join(given.part)}"
+        if not is_latest:
+            words = f"no snapshot {given.snapshot}"
+        raise ResticError(1, f"the repository has {words}", [])
+    return max(whole, key=lambda one: one["time"])
+
+
+def _run(
+    *arguments: str, unread: list[str] | None = None, shown: bool = True
+) -> list[dict[str, Any]]:
+    """JSON that restic prints, line by line. Raises ResticError."""
+    records: list[dict[str, Any]] = []
+    last: deque[str] = deque(maxlen=WORDS)
+    with subprocess.Popen(
+        ["restic", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            text = line.strip()
+            parsed = list(_records(text))
+            if not parsed and text not in ("", "[]"):
+                last.append(text)
+                if shown:
+                    print(text, flush=True)
+            for one in parsed:
+                kind = one.get("message_type")
+                if kind == "error":
+                    words = f"{one.get('item', '')}: {_message(one)}"
+                    print(words, flush=True)
+                    if unread is not None:
+                        unread.append(words)
+                elif kind == "exit_error":
+                    last.append(str(one.get("message", "")))
+                elif kind not in ("status", "verbose_status"):
+                    records.append(one)
+    status = process.returncode
+    if status != 0:
+        words = " / ".join(last) or f"restic {arguments[0]} ended with status {status}"
+        raise ResticError(status, " / ".join(words.splitlines()), records)
+    return records
+
+
+def _records(text: str) -> Iterator[dict[str, Any]]:
+    if text[:1] not in ("{", "["):
+        return
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        return
+    if text[0] == "[":
+        yield from found
+    else:
+        yield found
+
+
+def _message(record: dict[str, Any]) -> str:
+    error: Any = record.get("error")
+    try:
+        return str(error["message"])
+    except (TypeError, KeyError):
+        return str(error)
+
+
+def _end(status: int, **found: Any) -> NoReturn:
+    """Leave the result where the kubelet reads it, and exit."""
+    if "error" in found:
+        found["error"] = found["error"][:LONGEST]
+        print(f"backup.py: {found['error']}", file=sys.stderr, flush=True)
+    line = json.dumps(found)
+    print(line, flush=True)
+    try:
+        MESSAGE.write_text(line)
+    except OSError as error:
+        print(f"backup.py: {MESSAGE} cannot be written: {error}", file=sys.stderr)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Reconcilers of Backups and Restores of SlurmClusters."""

@@ -1,0 +1,1 @@
+"""Policies of Backups and Restores of a SlurmCluster."""

@@ -1,0 +1,1 @@
+"""Jobs of Backups and Restores of a SlurmCluster."""
