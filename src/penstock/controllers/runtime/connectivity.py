@@ -55,7 +55,7 @@ async def connect(host: str, port: int, check: Check) -> None:
 def own_addresses(environment: Mapping[str, str] = os.environ) -> frozenset[str]:
     """Addresses of the API server and of this pod."""
     found = {environment.get("KUBERNETES_SERVICE_HOST", "")}
-    # A host may have no name of its own in DNS.
+    # The pod may have no name of its own in DNS.
     with contextlib.suppress(OSError):
         found.update(str(one[4][0]) for one in socket.getaddrinfo(socket.gethostname(), None))
     return frozenset(found - {""})

@@ -31,7 +31,7 @@ class End(enum.Enum):
 def leads_inside(address: str, own: Collection[str]) -> bool:
     """Whether no external daemon can have an address.
 
-    Addresses of one host or of one link, such as those of metadata services of clouds, and those of
+    Addresses of one machine only or of one link, such as those of metadata services of clouds, and those of
     the API server and of the operator itself. Private networks are outside.
     """
     found = _parsed(address)
@@ -43,7 +43,7 @@ def leads_inside(address: str, own: Collection[str]) -> bool:
 def is_probed(address: str, services: Collection[str]) -> bool:
     """Whether a connection is tried to diagnose one that fails.
 
-    None to Services of other namespaces: who writes the host may be unable to reach them.
+    None to Services of other namespaces: who writes the name may be unable to reach them.
     """
     return _parsed(address) not in map(_parsed, services)
 

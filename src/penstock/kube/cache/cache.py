@@ -108,7 +108,7 @@ class Cache(Generic[T]):
         return self._client.clock.monotonic() - min(p.alive_at for p in self._parts.values())
 
     def idle(self) -> float:
-        """Seconds since the least active watch heard from the server or tried to; 0 before `run`.
+        """Seconds since the least active watch had an event or an attempt; 0 before `run`.
 
         It stays small while the server is away: a watch that works goes on trying.
         """
