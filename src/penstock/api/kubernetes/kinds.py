@@ -305,6 +305,12 @@ class Job(KubeObject, frozen=True):
     status: JobStatus = field(default_factory=JobStatus)
 
 
+class PodTemplateObject(KubeObject, frozen=True):
+    """A PodTemplate, by which users give pods of other objects more fields."""
+
+    template: Json = field(default_factory=dict[str, Any])
+
+
 class CronJobStatus(KubeStruct, frozen=True):
     """When a CronJob last created a Job, and when one last succeeded."""
 
@@ -396,6 +402,15 @@ ROLE_BINDINGS = Resource(
 )
 JOBS = Resource("batch", "v1", "Job", "jobs", Job)
 CRON_JOBS = Resource("batch", "v1", "CronJob", "cronjobs", CronJob)
+POD_TEMPLATES = Resource(
+    "",
+    "v1",
+    "PodTemplate",
+    "podtemplates",
+    PodTemplateObject,
+    optional=True,
+    forbidden_is_absent=True,
+)
 REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 BUDGETS = Resource(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget
