@@ -10,6 +10,7 @@ from fault_plans.actions import (
     forgotten,
     parsers,
     partitioned,
+    power,
     reboots,
     storage,
     tokens,
@@ -51,6 +52,7 @@ HAPPENINGS = {
     **PARTITIONS.happenings,
     **reboots.FAMILY.happenings,
     **checks.FAMILY.happenings,
+    **power.FAMILY.happenings,
     **records.USERS,
     **records.FAULTS,
     **TOGETHER,
@@ -65,6 +67,7 @@ USERS = frozenset(
         *PARTITIONS.users,
         *reboots.FAMILY.users,
         *checks.FAMILY.users,
+        *power.FAMILY.users,
         *TOGETHER,
     )
 ).union(*(family.users for family in FAMILIES))
