@@ -12,6 +12,7 @@ from fault_plans.actions import (
     partitioned,
     power,
     reboots,
+    replacements,
     storage,
     tokens,
 )
@@ -53,6 +54,7 @@ HAPPENINGS = {
     **reboots.FAMILY.happenings,
     **checks.FAMILY.happenings,
     **power.FAMILY.happenings,
+    **replacements.FAMILY.happenings,
     **records.USERS,
     **records.FAULTS,
     **TOGETHER,
@@ -68,6 +70,7 @@ USERS = frozenset(
         *reboots.FAMILY.users,
         *checks.FAMILY.users,
         *power.FAMILY.users,
+        *replacements.FAMILY.users,
         *TOGETHER,
     )
 ).union(*(family.users for family in FAMILIES))

@@ -11,6 +11,7 @@ from fault_plans import worker_sets
 from fault_plans.actions.left_slurmcluster import LEFT_NODESET, LeftPromises, leave
 from fault_plans.actions.power import PowerSaving
 from fault_plans.actions.reboots import Reboots
+from fault_plans.actions.replacements import Replacements
 from fault_plans.api_names import CLUSTER, NEIGHBOURS, OF_NEBIUS
 from fault_plans.neighbours import neighbours
 from fault_plans.plan import Layout
@@ -52,6 +53,7 @@ class NebiusWorld(World):
         """What users do once nothing goes wrong any more."""
         self.background: list[asyncio.Task[None]] = []
         self.checks_run = 0
+        self.replacements: Replacements | None = None
         self.power: dict[str, PowerSaving] = {}
         """By namespace, where jobs power nodes up."""
         self.neighbours = neighbours(self.api_server, layout, self.promises.broken, self.dice)

@@ -163,6 +163,7 @@ class NodeSpec(KubeStruct, frozen=True):
 
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
+    provider_id: str = field(name="providerID", default="")
 
 
 class RuntimeFeatures(KubeStruct, frozen=True):
@@ -179,9 +180,10 @@ class RuntimeHandler(KubeStruct, frozen=True):
 
 
 class NodeInfo(KubeStruct, frozen=True):
-    """The system of a Node. The boot ID is another after each boot."""
+    """The system of a Node. The boot ID is another after each boot, the UUID is the machine's."""
 
     boot_id: str = field(name="bootID", default="")
+    system_uuid: str = field(name="systemUUID", default="")
 
 
 class NodeStatus(KubeStruct, frozen=True):

@@ -8,6 +8,7 @@ from penstock.controllers.nebius import controllers
 from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
 from penstock.controllers.nebius.node_configurator import NodeConfiguratorReconciler
 from penstock.controllers.nebius.node_outage import NodeOutageReconciler
+from penstock.controllers.nebius.node_replacement import NodeReplacementReconciler
 from penstock.controllers.nebius.nodeset import NodeSetReconciler
 from penstock.controllers.nebius.power_state import PowerStateReconciler
 from penstock.controllers.nebius.slurm_connection import SlurmConnectionReconciler
@@ -21,6 +22,7 @@ RECONCILERS: tuple[controllers.New, ...] = (
     ActiveCheckReconciler,
     NodeConfiguratorReconciler,
     NodeOutageReconciler,
+    NodeReplacementReconciler,
 )
 """In the order in which they start."""
 
