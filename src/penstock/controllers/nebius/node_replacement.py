@@ -138,13 +138,15 @@ class NodeReplacementReconciler:
             )
             self._warn(cluster, cluster.metadata.name, words)
             return Result()
+        is_open = any(not one.ended for one in records)
+        if not is_open and not self._is_asked(seen):
+            return Result()
         view = self._view(cluster, records, seen)
         outcome = next_step(view, self._client.clock.time())
         for one in outcome.refusals:
             self._refuse(one)
         if outcome.step is None:
-            waits = any(not one.ended for one in records) or self._has_more(view)
-            return Result(requeue_after=RETRY_S if waits else None)
+            return Result(requeue_after=RETRY_S if is_open or view.share else None)
         try:
             match outcome.step:
                 case WriteRecords():
@@ -166,12 +168,10 @@ class NodeReplacementReconciler:
             return Result(requeue_after=_FORBIDDEN_S)
         return Result(requeue_after=SOON_S)
 
-    def _has_more(self, view: ReplacementView) -> bool:
-        """Whether a machine waits for its turn."""
-        if not view.share:
-            return False
-        asked = any(one.is_requested for one in view.machines.values())
-        return asked or any(map(is_broken, view.nodes.values()))
+    def _is_asked(self, seen: Snapshot) -> bool:
+        """Whether a machine may have to be replaced: of thousands of nodes seldom one."""
+        nodes = seen.nodes.value.values() if isinstance(seen.nodes, Known) else ()
+        return any(map(is_broken, nodes)) or any(map(_is_requested, self._caches.nodes))
 
     def _view(
         self, cluster: SlurmCluster, records: tuple[Replacement, ...], seen: Snapshot
