@@ -330,7 +330,7 @@ def test_plans_of_slurm_clusters_notice_a_reboot_that_ends_a_job(
     assert _noticed(play(plan, silence=0.0))
 
 
-def test_plans_of_slurm_clusters_notice_a_machine_that_goes_under_a_job(
+def test_plans_of_slurm_clusters_notice_a_replacement_that_ends_a_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """S174."""

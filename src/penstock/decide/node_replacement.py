@@ -134,7 +134,7 @@ ReplacementStep = WriteRecords | AskProvider | EndDrain
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Blocker:
     """Why a Kubernetes node is not replaced, for a person."""
 
     node: str
@@ -146,7 +146,7 @@ class Outcome:
     """The next step, and what is not done."""
 
     step: ReplacementStep | None = None
-    refusals: tuple[Refusal, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
 
 
 def read_records(text: str) -> tuple[Replacement, ...] | None:
@@ -246,7 +246,7 @@ def _is_elsewhere(view: ReplacementView, record: Replacement, worker: PlacedWork
 
 
 def _gone(view: ReplacementView, record: Replacement, name: str) -> WriteRecords:
-    """Somebody else undrained the Slurm node, drained it anew, or deleted it."""
+    """Somebody else undrained the Slurm node, drained it again, or deleted it."""
     words = f"Slurm node {name} has another drain, or none, since its machine went"
     return _changed(view, replace(record, back=(*record.back, name)), words)
 
@@ -267,8 +267,8 @@ def _begin(view: ReplacementView, now: float) -> Outcome:
         return Outcome()
     asked = _asked(view)
     returned = [one for one in view.machines.values() if _has_returned(view, one)]
-    refusals = [
-        Refusal(
+    blockers = [
+        Blocker(
             one.name,
             f"Kubernetes node {one.name} is not replaced: its machine was replaced before, and has "
             "come back. Have its provider take it out of use",
@@ -278,21 +278,21 @@ def _begin(view: ReplacementView, now: float) -> Outcome:
     ]
     left = [(one, drains) for one, drains in asked if one not in returned]
     if not left:
-        return Outcome(refusals=tuple(refusals))
+        return Outcome(blockers=tuple(blockers))
     machine, drains = left[0]
     if len(view.out) > view.may_be_out:
         words = (
             f"Kubernetes node {machine.name} is not replaced: checks have {len(view.out)} Slurm "
             f"nodes drained, and {view.may_be_out} may be. Find out whether the check is at fault"
         )
-        return Outcome(refusals=(*refusals, Refusal(machine.name, words)))
+        return Outcome(blockers=(*blockers, Blocker(machine.name, words)))
     if _recent(view.records, now) >= limit(view.share, len(view.nodes)):
-        return Outcome(refusals=tuple(refusals))
+        return Outcome(blockers=tuple(blockers))
     record = Replacement(machine.name, machine.uid, machine.machine, times.write(now), drains)
     why = "; ".join(f"{name}: {reason}" for name, reason in drains.items())
     words = f"Kubernetes node {machine.name} is replaced: {why or 'its condition asks for it'}"
     records = (*view.records, record)
-    return Outcome(WriteRecords(records, machine.name, words, begins=True), tuple(refusals))
+    return Outcome(WriteRecords(records, machine.name, words, begins=True), tuple(blockers))
 
 
 def _has_returned(view: ReplacementView, machine: Machine) -> bool:

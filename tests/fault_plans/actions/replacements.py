@@ -111,7 +111,7 @@ class Replacements:
             self._world.machines.add(name)
 
     def hope(self) -> None:
-        """Users allow what they allowed before, also for a SlurmCluster that was made anew."""
+        """Users allow what they allowed before, also for a SlurmCluster that was created again."""
         for space in {space for space, _ in self._drains}:
             self.allow(space)
         self._world.background.append(asyncio.create_task(self._cure()))

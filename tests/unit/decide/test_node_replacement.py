@@ -134,7 +134,7 @@ def test_the_same_machine_under_another_uid_is_reported_and_keeps_the_drain():
     found = view(worker(node=broken(), is_registered=True), records=(asked,), m0=same)
     outcome = next_step(found, NOW)
     assert outcome.step is None
-    assert [one.node for one in outcome.refusals] == ["m0"]
+    assert [one.node for one in outcome.blockers] == ["m0"]
 
 
 def test_a_worker_that_is_not_wanted_any_more_ends_its_replacement():
@@ -149,7 +149,7 @@ def test_too_many_drains_of_checks_stop_the_next_replacement_and_no_begun_one():
     found = replace(view(worker(node=broken()), share="5"), out=out)
     outcome = next_step(found, NOW)
     assert outcome.step is None
-    assert "2 Slurm nodes drained, and 1 may be" in outcome.refusals[0].message
+    assert "2 Slurm nodes drained, and 1 may be" in outcome.blockers[0].message
     free = Machine("m0", "u0", "id0", is_out=True)
     begun = replace(found, records=(OPEN,), machines={"m0": free})
     assert isinstance(next_step(begun, NOW).step, WriteRecords)

@@ -81,7 +81,7 @@ def node_of_pod(pod: Pod, lookup: Lookup) -> list[str]:
 
 
 def replaced_nodes(cluster: SlurmCluster, lookup: Lookup) -> list[str]:
-    """The Kubernetes nodes of open records of a SlurmCluster, and those that are out for one."""
+    """The Kubernetes nodes of open records of a SlurmCluster, and those with a mark for one."""
     names = [one.node for one in records_of(cluster) or () if not one.ended]
     marked = (
         one.metadata.name

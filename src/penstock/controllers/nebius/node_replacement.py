@@ -1,4 +1,4 @@
-"""Has broken machines of a SlurmCluster replaced, where its annotation says how many.
+"""Has broken machines of a SlurmCluster replaced, as many as its annotation allows.
 
 The policy is `penstock.decide.node_replacement`. `NodeOutageReconciler` cordons the Kubernetes node
 of an open record, and the reconcile of NodeSets has its workers leave.
@@ -34,10 +34,10 @@ from penstock.decide.check.check_share import is_share, limit
 from penstock.decide.check.out_nodes import out_by_checks
 from penstock.decide.node_replacement import (
     AskProvider,
+    Blocker,
     EndDrain,
     Machine,
     PlacedWorker,
-    Refusal,
     Replacement,
     ReplacementView,
     WriteRecords,
@@ -143,8 +143,8 @@ class NodeReplacementReconciler:
             return Result()
         view = self._view(cluster, records, seen)
         outcome = next_step(view, self._client.clock.time())
-        for one in outcome.refusals:
-            self._refuse(one)
+        for one in outcome.blockers:
+            self._block(one)
         if outcome.step is None:
             return Result(requeue_after=RETRY_S if is_open or view.share else None)
         try:
@@ -223,11 +223,11 @@ class NodeReplacementReconciler:
             return
         await self._provider.replace(node)
 
-    def _refuse(self, refusal: Refusal) -> None:
-        node = self._caches.nodes.get(refusal.node)
-        if node is not None and self._emitted.get(refusal.node) != refusal.message:
-            self._emitted[refusal.node] = refusal.message
-            self._of_nodes.warning(node, Event.MACHINE_NOT_REPLACED, refusal.message, "Replace")
+    def _block(self, blocker: Blocker) -> None:
+        node = self._caches.nodes.get(blocker.node)
+        if node is not None and self._emitted.get(blocker.node) != blocker.message:
+            self._emitted[blocker.node] = blocker.message
+            self._of_nodes.warning(node, Event.MACHINE_NOT_REPLACED, blocker.message, "Replace")
 
     def _warn(self, obj: KubeObject, about: str, words: str) -> None:
         if self._emitted.get(about) != words:
