@@ -272,6 +272,15 @@ def test_kubernetes_nodes_are_written_only_by_an_operator_that_may_take_them_out
     ]
 
 
+def test_kubernetes_nodes_are_deleted_only_by_an_operator_that_may_replace_them() -> None:
+    """S174."""
+    role = "ClusterRole soperator-manager-role"
+    found = chart(manager(nodeReplacement=True))
+    assert _node_rights(found[role]) == {"get", "list", "watch", "patch", "delete"}
+    assert "ClusterRole soperator-rebooter" not in found
+    assert "delete" not in _node_rights(chart(manager(nodeOutages=True))[role])
+
+
 def _node_rights(role: Json) -> set[str]:
     return {
         verb for rule in role["rules"] if "nodes" in rule["resources"] for verb in rule["verbs"]

@@ -10,7 +10,9 @@ from fault_plans.actions import (
     forgotten,
     parsers,
     partitioned,
+    power,
     reboots,
+    replacements,
     storage,
     tokens,
 )
@@ -51,6 +53,8 @@ HAPPENINGS = {
     **PARTITIONS.happenings,
     **reboots.FAMILY.happenings,
     **checks.FAMILY.happenings,
+    **power.FAMILY.happenings,
+    **replacements.FAMILY.happenings,
     **records.USERS,
     **records.FAULTS,
     **TOGETHER,
@@ -65,6 +69,8 @@ USERS = frozenset(
         *PARTITIONS.users,
         *reboots.FAMILY.users,
         *checks.FAMILY.users,
+        *power.FAMILY.users,
+        *replacements.FAMILY.users,
         *TOGETHER,
     )
 ).union(*(family.users for family in FAMILIES))

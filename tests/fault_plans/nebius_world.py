@@ -9,7 +9,9 @@ from collections.abc import Callable
 from fault_plans import nebius_specs as specs
 from fault_plans import worker_sets
 from fault_plans.actions.left_slurmcluster import LEFT_NODESET, LeftPromises, leave
+from fault_plans.actions.power import PowerSaving
 from fault_plans.actions.reboots import Reboots
+from fault_plans.actions.replacements import Replacements
 from fault_plans.api_names import CLUSTER, NEIGHBOURS, OF_NEBIUS
 from fault_plans.neighbours import neighbours
 from fault_plans.plan import Layout
@@ -51,6 +53,9 @@ class NebiusWorld(World):
         """What users do once nothing goes wrong any more."""
         self.background: list[asyncio.Task[None]] = []
         self.checks_run = 0
+        self.replacements: Replacements | None = None
+        self.power: dict[str, PowerSaving] = {}
+        """By namespace, where jobs power nodes up."""
         self.neighbours = neighbours(self.api_server, layout, self.promises.broken, self.dice)
         """Further clusters of the same namespace."""
 
@@ -92,7 +97,8 @@ class NebiusWorld(World):
 
     def _usual(self, plural: str, spec: Json) -> Json:
         if plural == worker_sets.OF_NEBIUS:
-            return {**spec, "replicas": 1}
+            # Ephemeral nodes are in slurm.conf, each by its name.
+            return spec if spec.get("ephemeralNodes") else {**spec, "replicas": 1}
         if not self.is_older:
             return spec
         nodes = spec["slurmNodes"]

@@ -20,8 +20,9 @@ from fault_plans.play import Outcome, focused, plan_of, play
 from fault_plans.pool import play_all
 from fault_plans.together import together_of
 from fault_plans.world import NODESET, SPACE, World
+from penstock.api.kubernetes.kinds import Pod
 from penstock.api.nebius import names
-from penstock.controllers.nebius import node_outage
+from penstock.controllers.nebius import node_outage, node_replacement
 from penstock.simulation.event_loop import StuckError, simulate
 from support.mutations import MUTATIONS, Mutation
 from support.nebius_mutations import OF_NEBIUS, jails_in_use_are_overwritten
@@ -325,7 +326,30 @@ def test_plans_of_slurm_clusters_notice_a_reboot_that_ends_a_job(
     def nobody(_: object) -> bool:
         return False
 
-    monkeypatch.setattr(node_outage, "_is_worker", nobody)
+    monkeypatch.setattr(node_outage, "has_worker", nobody)
+    assert _noticed(play(plan, silence=0.0))
+
+
+def test_plans_of_slurm_clusters_notice_a_replacement_that_ends_a_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S174."""
+    job = Step(120.0, "job", (3, 400.0, 0))
+    broken = Step(130.0, "break_machine", (1,))
+    last = Step(900.0, "job", (1, 10.0, 0))
+    plan = Plan(1, 3, (job, broken, last), Layout(nebius=CURRENT))
+    outcome = play(plan, silence=0.0)
+    assert not outcome.broken
+    assert any("delete /nodes" in what for what in outcome.summary)
+
+    def nobody(_: object) -> bool:
+        return False
+
+    async def none(*_: object) -> list[Pod]:
+        return []
+
+    monkeypatch.setattr(node_replacement, "has_worker", nobody)
+    monkeypatch.setattr(node_replacement, "live_workers", none)
     assert _noticed(play(plan, silence=0.0))
 
 

@@ -36,7 +36,7 @@
 {{- toYaml $rights.everywhere -}}
 {{- end -}}
 
-{{/* root; part: outages or rebooter. Rules about Kubernetes nodes that are rebooted, as YAML: a list. */}}
+{{/* root; part: outages, replacement or rebooter. Rules about Kubernetes nodes, as YAML: a list. */}}
 {{- define "penstock.rights.nodes" -}}
 {{- toYaml (index (.root.Files.Get "files/rights.yaml" | fromYaml) .part) -}}
 {{- end -}}

@@ -232,6 +232,16 @@ class Event(StrEnum):
         "Normal",
         "A Kubernetes node has workers again; a cordon of the operator is removed.",
     )
+    MACHINE_REPLACED = (
+        "MachineReplaced",
+        "Normal",
+        "A step of the replacement of a Kubernetes node's machine is done.",
+    )
+    MACHINE_NOT_REPLACED = (
+        "MachineNotReplaced",
+        "Warning",
+        "The machine of a Kubernetes node is not replaced, for the cause in the event.",
+    )
     NODE_WAITS = (
         "NodeOutageWaits",
         "Normal",

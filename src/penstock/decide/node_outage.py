@@ -1,7 +1,8 @@
 """When a Kubernetes node is taken out of service, rebooted, and brought back.
 
 A condition of the node asks for it: `SlurmNodeReboot`, `SlurmNodeDrain`, or one of a provider's
-maintenance. The operator marks and cordons the node, workers are drained and leave
+maintenance; or a SlurmCluster has its machine replaced (`penstock.decide.node_replacement`). The
+operator marks and cordons the node, workers are drained and leave
 (`penstock.decide.drain.eviction`), and a node to be rebooted is then left to its rebooter. The
 order makes each step safe to stop in:
 
@@ -46,13 +47,14 @@ class Requests:
 
     `reboot` and `drain` are the time of the condition's last transition, None when nobody asks.
     `drain_reason` is the reason of the condition. `maintenance` is the type of the provider's
-    condition; empty without one.
+    condition; empty without one. `replace` is the SlurmCluster that has the machine replaced.
     """
 
     reboot: str | None = None
     drain: str | None = None
     drain_reason: str = ""
     maintenance: str = ""
+    replace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ def _is_answered(node: KubernetesNodeView) -> bool:
 
 def _begin(node: KubernetesNodeView, more: int, now: float) -> Outcome:
     asked = node.requests
+    if asked.replace:
+        return _take_out(node, Purpose.REPLACE, asked.replace, more, now)
     if asked.reboot is not None and _is_answered(node):
         return Outcome(Answer(asked.reboot, node.boot))
     if asked.reboot is not None:
@@ -234,6 +238,11 @@ def _booting(node: KubernetesNodeView, mark: NodeMark, now: float) -> Outcome:
 
 def _drain(node: KubernetesNodeView, mark: NodeMark, now: float) -> Outcome:
     asked = node.requests
+    if mark.purpose is Purpose.REPLACE:
+        return _replaced(node, mark, now)
+    if asked.replace:
+        mark = replace(mark, purpose=Purpose.REPLACE, request=asked.replace, since=times.write(now))
+        return Outcome(WriteMark(mark, f"Kubernetes node {node.name}: {mark.purpose.reason}"))
     if asked.reboot is not None and not _is_answered(node) and not _cannot_reboot(node):
         mark = replace(
             mark,
@@ -254,6 +263,15 @@ def _drain(node: KubernetesNodeView, mark: NodeMark, now: float) -> Outcome:
         if asked.drain_reason != reason:
             words = _leaving(node).message if node.workers else "No Slurm worker is on the node"
             return Outcome(SetDrainReason(reason, words))
+    return _leaving(node) if node.workers else _NOTHING
+
+
+def _replaced(node: KubernetesNodeView, mark: NodeMark, now: float) -> Outcome:
+    """The node stays out until it is deleted, or its replacement is withdrawn."""
+    if not node.requests.replace:
+        return _release(node, mark, "is not to be replaced any more", now)
+    if not node.is_cordoned:
+        return _cordon_again(node, mark, now, "it was uncordoned while its machine is replaced")
     return _leaving(node) if node.workers else _NOTHING
 
 

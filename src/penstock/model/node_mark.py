@@ -27,6 +27,7 @@ class Purpose(StrEnum):
     REBOOT = "reboot"
     DRAIN = "drain"
     MAINTENANCE = "maintenance"
+    REPLACE = "replacement"
 
     @property
     def reason(self) -> str:
@@ -38,6 +39,7 @@ _REASONS: Final = {
     Purpose.REBOOT: "[compute_maintenance] node reboot process",
     Purpose.DRAIN: "[compute_maintenance] node drain process",
     Purpose.MAINTENANCE: "[compute_maintenance] node replacement process",
+    Purpose.REPLACE: "[compute_maintenance] node replacement process",
 }
 
 
@@ -52,7 +54,8 @@ class Step(StrEnum):
 class NodeMark:
     """One outage. `boot` is the boot ID at its beginning, `since` the time of its step.
 
-    `request` identifies the condition that asks for it: the time of its last transition.
+    `request` identifies what asks for it: the time of the condition's last transition, or the
+    SlurmCluster that has the machine replaced.
     `cordoned` is whether the cordon is Penstock's own.
     """
 

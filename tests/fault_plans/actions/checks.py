@@ -79,7 +79,7 @@ def _annotate(world: NebiusWorld, space: str, share: str | None) -> None:
 def _job(ctld: SimulatedSlurmctld, name: str, node: str) -> SimulatedJob | None:
     """A job of the check on a node; on one that it drained in a reservation, as the image does."""
     record, reserved = ctld.nodes[node], f"activecheck.{name}.{node}"
-    if any(one.endswith(f".{node}") for one in ctld.reservations):
+    if "CLOUD" in record.flags or any(one.endswith(f".{node}") for one in ctld.reservations):
         return None
     if "DRAIN" in record.flags:
         if check_of(record.reason) != name or ctld.is_allocated(node):

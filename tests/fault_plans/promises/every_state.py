@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 
 from fault_plans import worker_sets
 from fault_plans.actions import files
@@ -45,6 +47,7 @@ AT_ONCE_S = 0.1
 """How soon after a fresh answer a request must be sent that relies on it."""
 LONG_S = 1.0
 """How long a request takes that is not held up on its way."""
+_JOB = re.compile(r": job ([0-9]+) ")
 STALE_S = 120.0
 """The oldest view that anybody may act on: a silent watch is given up after 90 s."""
 
@@ -82,6 +85,10 @@ class Promises:
         """By uid of a pod, when somebody else than the operator had it deleted."""
         self._out_at: dict[str, float] = {}
         """By Kubernetes node, when it was out of service last."""
+        self.replaces: Callable[[Json], None] = partial(_never_replaced, self.broken)
+        """Called with each Kubernetes node that the operator deletes."""
+        self.has_moved: Callable[[str, str, str], bool] = _never_moved
+        """Whether a Slurm node of a namespace left the machine of the drain with this reason."""
         for space, slurm in slurms.items():
             slurm.starting.append(partial(self._starts, space))
         server.deleting.append(self._delete)
@@ -177,6 +184,9 @@ class Promises:
         if user != OPERATOR and resource == PODS:
             self._taken_at.setdefault(obj["metadata"]["uid"], _now())
         if user != OPERATOR or "deletionTimestamp" in obj["metadata"]:
+            return
+        if resource == NODES:
+            self.replaces(obj)
             return
         space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
         if resource != PODS:
@@ -309,7 +319,9 @@ class Promises:
             and not is_own_reason(self._marks, before.reason)
         )
         foreign = drained and not blameless
-        if before is not None and _has_passed(slurm, name, before.reason):
+        if before is not None and (
+            _has_passed(slurm, name, before.reason) or self.has_moved(space, name, before.reason)
+        ):
             foreign = False
         reason = before.reason if before else ""
         in_use = name in slurm.slurmds and bool(slurm.jobs_on(name))
@@ -377,15 +389,26 @@ def unavailable(ctld: SimulatedSlurmctld) -> set[str]:
 
 
 def _has_passed(slurm: SimulatedSlurm, node: str, reason: str) -> bool:
-    """Whether a job of the check that drained a node has completed on it since."""
+    """Whether a job of the check that drained a node has completed on it since.
+
+    An operator that was away drains a node late, by a job that failed before the other completed.
+    """
     check, ctld = check_of(reason), slurm.ctld
+    jobs = {**ctld.jobs, **ctld.forgotten}
+    failed = jobs.get(int((_JOB.search(reason) or [0, 0])[1]))
+    since = min(ctld.nodes[node].reason_since, failed.end if failed is not None else inf)
     return bool(check) and any(
-        one.name == check
-        and node in one.nodes
-        and one.state == {"COMPLETED"}
-        and one.end >= ctld.nodes[node].reason_since
-        for one in (*ctld.jobs.values(), *ctld.forgotten.values())
+        one.name == check and node in one.nodes and one.state == {"COMPLETED"} and one.end >= since
+        for one in jobs.values()
     )
+
+
+def _never_moved(_space: str, _node: str, _reason: str) -> bool:
+    return False
+
+
+def _never_replaced(broken: list[str], node: Json) -> None:
+    broken.append(f"Kubernetes node {node['metadata']['name']} was deleted")
 
 
 def _is_of_cluster(pod: Json) -> bool:

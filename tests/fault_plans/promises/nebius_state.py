@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fault_plans import worker_sets
-from fault_plans.actions import checks
+from fault_plans.actions import checks, power, replacements
 from fault_plans.api_names import CLUSTER, OF_NEBIUS
 from fault_plans.nebius_world import NebiusWorld
 from fault_plans.promises import maintenance as reserved
@@ -22,7 +22,7 @@ from penstock.slurm.partition.declaration import partition_lines
 def missing(world: NebiusWorld) -> list[str]:
     """What is not as it was declared."""
     found = [one for space in world.spaces for one in _cluster(world, space)]
-    found += checks.missing(world)
+    found += [*checks.missing(world), *power.missing(world), *replacements.missing(world)]
     found += [one for slurm in world.slurms.values() for one in reserved.missing(slurm)]
     return [*found, *(one for place in world.places for one in worker_problems(world, *place))]
 

@@ -28,6 +28,8 @@ CAUSES = {
 CONTROLLER, NODESETS, ACCOUNTING = "a Controller", "a NodeSet", "an Accounting"
 LOGIN_TO_DATABASE = "the password of the database"
 SLURM_CLUSTER = "a SlurmCluster, or one of its NodeSets"
+POWER = "whether there is an ephemeral NodeSet"
+CAUSES["slurmctld"] += (POWER,)
 CAUSES["exporter"] = (SLURM_CLUSTER,)
 OF_THE_LEFT = {
     "slurmctld": (CONTROLLER, NODESETS, RECORDS),
@@ -87,6 +89,9 @@ class RestartPromises:
                 self._note(space, SLURM_CLUSTER, name, (obj["spec"], asked))
             case "slurm.nebius.ai/nodesets":
                 self._note(space, SLURM_CLUSTER, f"nodesets/{name}", obj is not None)
+                self._known.setdefault((space, POWER, name), False)
+                ephemeral = obj is not None and bool(obj["spec"].get("ephemeralNodes"))
+                self._note(space, POWER, name, ephemeral)
             case resource if resource in KINDS and obj is not None and change.old is not None:
                 self._template(change.old.obj, obj)
             case _:

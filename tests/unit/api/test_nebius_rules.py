@@ -886,7 +886,6 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (NODES, {"spec.sshd": "s"}, "spec.sshd: not used: spec.configMapRefSshd is"),
     (NODES, {"spec.nodeAttributes": {}}, "spec.nodeAttributes: not used: spec.nodeConfig is"),
     (NODES, {"spec.slurmd.cgroupVersion": "v1"}, "spec.slurmd.cgroupVersion: not used"),
-    (CHECK, {"spec.podTemplateNameRef": "p"}, "spec.podTemplateNameRef: not served yet"),
     (CHECK, {"spec.reactions": {"setCondition": True}}, "spec.reactions: not used"),
     (
         CHECK,

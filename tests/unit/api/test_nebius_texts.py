@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.api.cluster.marks import MAX_DRAINED
+from penstock.api.cluster.marks import MAX_DRAINED, REPLACE_NODES
 from penstock.api.nebius.cluster_validation import cluster_admission_problems
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
@@ -80,10 +80,11 @@ def test_a_large_text_costs_few_problems():
     assert len(problems({"spec.customSlurmConfig": "x\n" * 100_000})) <= 20
 
 
+@pytest.mark.parametrize("key", [MAX_DRAINED, REPLACE_NODES])
 @pytest.mark.parametrize("share", ["0", "0%", "101%", "ten", "10 %", ""])
-def test_a_share_of_checks_that_is_none_is_rejected(share: str):
-    ((path, words),) = problems({"metadata.annotations": {MAX_DRAINED: share}})
-    assert path == f"metadata.annotations[{MAX_DRAINED}]"
+def test_a_share_of_nodes_that_is_none_is_rejected(key: str, share: str):
+    ((path, words),) = problems({"metadata.annotations": {key: share}})
+    assert path == f"metadata.annotations[{key}]"
     assert "write a number from 1, or a whole percentage such as 10%" in words
 
 

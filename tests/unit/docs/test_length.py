@@ -11,6 +11,7 @@ GENERATED = ("docs/compatibility.md", "docs/reference/", "docs/runbooks/")
 LATER = frozenset(
     {
         "docs/admin/backup.md",
+        "docs/admin/broken-machines.md",
         "docs/admin/check-share.md",
         "docs/admin/job-isolation.md",
         "docs/admin/munge-key.md",

@@ -163,6 +163,7 @@ class NodeSpec(KubeStruct, frozen=True):
 
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
+    provider_id: str = field(name="providerID", default="")
 
 
 class RuntimeFeatures(KubeStruct, frozen=True):
@@ -179,9 +180,10 @@ class RuntimeHandler(KubeStruct, frozen=True):
 
 
 class NodeInfo(KubeStruct, frozen=True):
-    """The system of a Node. The boot ID is another after each boot."""
+    """The system of a Node. The boot ID is another after each boot, the UUID is the machine's."""
 
     boot_id: str = field(name="bootID", default="")
+    system_uuid: str = field(name="systemUUID", default="")
 
 
 class NodeStatus(KubeStruct, frozen=True):
@@ -305,6 +307,12 @@ class Job(KubeObject, frozen=True):
     status: JobStatus = field(default_factory=JobStatus)
 
 
+class PodTemplateObject(KubeObject, frozen=True):
+    """A PodTemplate, by which users give pods of other objects more fields."""
+
+    template: Json = field(default_factory=dict[str, Any])
+
+
 class CronJobStatus(KubeStruct, frozen=True):
     """When a CronJob last created a Job, and when one last succeeded."""
 
@@ -396,6 +404,15 @@ ROLE_BINDINGS = Resource(
 )
 JOBS = Resource("batch", "v1", "Job", "jobs", Job)
 CRON_JOBS = Resource("batch", "v1", "CronJob", "cronjobs", CronJob)
+POD_TEMPLATES = Resource(
+    "",
+    "v1",
+    "PodTemplate",
+    "podtemplates",
+    PodTemplateObject,
+    optional=True,
+    forbidden_is_absent=True,
+)
 REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 BUDGETS = Resource(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget

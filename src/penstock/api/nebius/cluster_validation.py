@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
-from penstock.api.cluster.marks import MAX_DRAINED
+from penstock.api.cluster.marks import MAX_DRAINED, REPLACE_NODES
 from penstock.api.embedded_database_rules import database_problems
 from penstock.api.nebius.benchmark_rules import benchmark_problems
 from penstock.api.nebius.common import POD_CONTAINERS, SssdNode, pod_containers
@@ -88,7 +88,7 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
     spec = obj.spec
     if spec == _NO_SPEC or any(size_problems(spec)):
         return
-    yield from _share_of_checks(obj)
+    yield from _shares(obj)
     yield from same_sources(spec)
     yield from jail_admission_problems(spec)
     yield from cluster_texts(spec)
@@ -125,14 +125,15 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
             yield Problem(f"spec.workerFeatures[{index}].hostlistExpr", str(error))
 
 
-def _share_of_checks(obj: SlurmCluster) -> Iterator[Problem]:
-    given = obj.metadata.annotations.get(MAX_DRAINED)
-    if given is not None and not is_share(given):
-        yield Problem(
-            f"metadata.annotations[{MAX_DRAINED}]",
-            f"{given[:60]!r} is no share of the Slurm nodes: write a number from 1, or a whole "
-            "percentage such as 10%",
-        )
+def _shares(obj: SlurmCluster) -> Iterator[Problem]:
+    for key in (MAX_DRAINED, REPLACE_NODES):
+        given = obj.metadata.annotations.get(key)
+        if given is not None and not is_share(given):
+            yield Problem(
+                f"metadata.annotations[{key}]",
+                f"{given[:60]!r} is no share of the Slurm nodes: write a number from 1, or a whole "
+                "percentage such as 10%",
+            )
 
 
 def _filter_names(spec: SlurmClusterSpec) -> frozenset[str]:

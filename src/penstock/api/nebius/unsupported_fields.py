@@ -248,11 +248,6 @@ def _reactions_of(spec: ActiveCheckSpec) -> list[Reactions]:
 
 CHECK: tuple[Row[ActiveCheckSpec], ...] = (
     Row(
-        "spec.podTemplateNameRef",
-        lambda s: bool(s.pod_template_name_ref),
-        f"{_NOT_YET}, the pod has the fields of the ActiveCheck alone",
-    ),
-    Row(
         "spec.reactions",
         lambda s: s.reactions is not None,
         "not used: spec.failureReactions is",

@@ -56,6 +56,21 @@ MAX_DRAINED: Final = Mark(
     "How many Slurm nodes checks may have drained at a time: a number from 1, or a percentage "
     "(`10%` by default, at least one).",
 )
+REPLACE_NODES: Final = Mark(
+    "node.penstock.dev/replace",
+    "annotation",
+    "SlurmCluster",
+    USER,
+    "How many machines of its workers may be replaced within an hour: a number from 1, or a "
+    "percentage of its Slurm nodes (at least one). None without the annotation.",
+)
+REPLACEMENTS: Final = Mark(
+    "node.penstock.dev/replacements",
+    "annotation",
+    "SlurmCluster",
+    OPERATOR,
+    "Which machines are being replaced, and which were: JSON.",
+)
 OWN_DRAIN: Final = Mark(
     "nodeset.penstock.dev/drain",
     "annotation",
@@ -331,6 +346,8 @@ MARKS: Final = (
     DRIFT,
     ADOPTED_PODS,
     MAX_DRAINED,
+    REPLACE_NODES,
+    REPLACEMENTS,
     OWN_DRAIN,
     OWN_DEADLINE,
     OWN_PROTECT,

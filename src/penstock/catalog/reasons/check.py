@@ -23,6 +23,12 @@ class CheckReason(ConditionReason):
         "The check waits for those in spec.dependsOn to be Complete or Skipped.",
         "Read the status of the checks that the message names.",
     )
+    POD_TEMPLATE_NOT_FOUND = (
+        "PodTemplateNotFound",
+        "The PodTemplate in spec.podTemplateNameRef does not exist in this namespace.",
+        "Create the PodTemplate, or remove the reference.",
+        PERSON,
+    )
     NO_RUN = "NoRun", "The check has not run yet.", WAIT
     RUNNING = "CheckRunning", "A Job or Slurm jobs of the check run.", WAIT
     PASSED = "CheckPassed", "The last run completed.", NOTHING

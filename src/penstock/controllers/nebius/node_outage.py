@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -16,9 +17,15 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import NODES, PODS, Node, Pod, PodCondition
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.base import times
 from penstock.catalog.event import Event
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.replacement_records import (
+    records_of,
+    replacements_changed,
+    replacing,
+)
 from penstock.controllers.observed.watching import PODS_BY_NODE, own_key
 from penstock.controllers.runtime.report import Events
 from penstock.decide.node_outage import (
@@ -34,10 +41,10 @@ from penstock.decide.node_outage import (
     budget,
     next_step,
 )
-from penstock.kube import ConflictError, ForbiddenError, NotFoundError, Result, Selector
+from penstock.kube import Client, ConflictError, ForbiddenError, NotFoundError, Result, Selector
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 from penstock.model import node_mark
-from penstock.model.node_mark import Step
+from penstock.model.node_mark import Purpose, Step
 from penstock.render.nebius.node_configurator import REBOOTER
 
 REBOOT: Final = "SlurmNodeReboot"
@@ -73,6 +80,18 @@ def node_of_pod(pod: Pod, lookup: Lookup) -> list[str]:
     return [name] if name and node is not None and _is_concerned(node) else []
 
 
+def replaced_nodes(cluster: SlurmCluster, lookup: Lookup) -> list[str]:
+    """The Kubernetes nodes of open records of a SlurmCluster, and those with a mark for one."""
+    names = [one.node for one in records_of(cluster) or () if not one.ended]
+    marked = (
+        one.metadata.name
+        for one in lookup.all(NODES)
+        if (mark := node_mark.read(one.metadata.annotations)) is not None
+        and mark.purpose is Purpose.REPLACE
+    )
+    return list(dict.fromkeys((*names, *marked)))
+
+
 class NodeOutageReconciler:
     """Leads the outages of all Kubernetes nodes."""
 
@@ -80,12 +99,14 @@ class NodeOutageReconciler:
     watches: tuple[Watch[Any], ...] = (
         Watch(NODES, own_key, outage_matters),
         Watch(PODS, node_of_pod),
+        Watch(SLURM_CLUSTERS, replaced_nodes, replacements_changed),
     )
     signals: tuple[Signal, ...] = ()
 
     def __init__(self, context: NebiusContext) -> None:
         self._client = context.client
         self._nodes = context.caches.nodes
+        self._clusters = context.caches.clusters
         self._pods = context.caches.store.index(PODS_BY_NODE)
         self._events = Events(context.recorder, NODES)
         self._lock = asyncio.Lock()
@@ -97,7 +118,7 @@ class NodeOutageReconciler:
     async def run(self, key: str, /) -> Result:
         """Do the next step of one Kubernetes node. Raises KubeError."""
         node = self._nodes.get(key)
-        if node is None or not _is_concerned(node):
+        if node is None or not (_is_concerned(node) or replacing(self._clusters, node)):
             self._taken.pop(key, None)
             self._emitted.pop(key, None)
             return Result()
@@ -110,7 +131,7 @@ class NodeOutageReconciler:
         outcome = next_step(self._view(node), more, now)
         if _allows_reboot(outcome):
             # Also pods that the cache does not have: of another operator, or created just now.
-            workers = await self._live_workers(node.metadata.name)
+            workers = await live_workers(self._client, node.metadata.name)
             outcome = next_step(self._view(node, workers), more, now)
         self._emit(node, outcome)
         if outcome.step is not None:
@@ -146,14 +167,11 @@ class NodeOutageReconciler:
     def _view(self, node: Node, workers: Iterable[Pod] = ()) -> KubernetesNodeView:
         meta = node.metadata
         pods = self._pods.get(meta.name)
-        every = {one.metadata.key: one for one in (*filter(_is_worker, pods), *workers)}
-        return node_view(node, sorted(every), has_rebooter=any(map(_is_rebooter, pods)))
-
-    async def _live_workers(self, node: str) -> list[Pod]:
-        found = await self._client.list(
-            PODS, Selector(labels=_WORKERS, fields=f"spec.nodeName={node}")
-        )
-        return [one for one in found.items if _is_worker(one)]
+        every = {one.metadata.key: one for one in (*filter(has_worker, pods), *workers)}
+        view = node_view(node, sorted(every), has_rebooter=any(map(_is_rebooter, pods)))
+        if not (cluster := replacing(self._clusters, node)):
+            return view
+        return replace(view, requests=replace(view.requests, replace=cluster))
 
     async def _do(self, node: Node, step: NodeStep) -> None:
         name = node.metadata.name
@@ -225,6 +243,12 @@ class NodeOutageReconciler:
             self._events.normal(node, Event.NODE_WAITS, outcome.message, "Wait")
 
 
+async def live_workers(client: Client, node: str) -> list[Pod]:
+    """The workers on a Kubernetes node at this moment, of any operator. Raises KubeError."""
+    found = await client.list(PODS, Selector(labels=_WORKERS, fields=f"spec.nodeName={node}"))
+    return [one for one in found.items if has_worker(one)]
+
+
 def node_view(node: Node, workers: Iterable[str], *, has_rebooter: bool) -> KubernetesNodeView:
     """A Kubernetes node as the policy reads it."""
     meta = node.metadata
@@ -282,7 +306,7 @@ def _facts(node: Node) -> object:
     )
 
 
-def _is_worker(pod: Pod) -> bool:
+def has_worker(pod: Pod) -> bool:
     """Whether a pod is a Slurm worker's that has not ended."""
     component = pod.metadata.labels.get(app_labels.APP_COMPONENT)
     return component in ("worker", "nodeset") and pod.status.phase not in _ENDED

@@ -6,6 +6,8 @@ it where a call of theirs was lost, and writes its status.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from penstock.api.kubernetes.conditions import Finding
@@ -31,6 +33,9 @@ from penstock.model.worker_set import WorkerSet
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
 from penstock.slurm.known import Known
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError
+from penstock.slurm.state import Node
 
 
 def power_states_of(key: str, lookup: Lookup) -> list[str]:
@@ -119,12 +124,12 @@ class PowerStateReconciler(Reconciler[NodeSetPowerState]):
             patch["ownerReferences"] = [owner(node_set)]
         link = self._connections.get(f"{meta.namespace}/{names.cluster_of(node_set)}")
         nodes = link.mirror.snapshot.nodes if link is not None else None
-        found = active_nodes(
-            active,
-            workers.power_saved,
-            workers.names,
-            nodes.value if isinstance(nodes, Known) else {},
-        )
+        size = workers.power_saved
+        known: Mapping[str, Node] = nodes.value if isinstance(nodes, Known) else {}
+        found = active_nodes(active, size, workers.names, known)
+        if set(found.wanted) != active and link is not None:
+            # A job may have got the node since: its program has just written what this would undo.
+            found = active_nodes(active, size, workers.names, await _nodes_now(link.client))
         if not patch and set(found.wanted) == set(obj.spec.active_nodes):
             return
         patch |= {"uid": meta.uid, "resourceVersion": meta.resource_version}
@@ -147,6 +152,15 @@ class PowerStateReconciler(Reconciler[NodeSetPowerState]):
             workers.names.ordinal_of(pod.metadata.name) for pod in pods if not pod.metadata.deleting
         )
         return [number for number in found if number is not None]
+
+
+async def _nodes_now(client: Slurmrestd | None) -> dict[str, Node]:
+    """The nodes as slurmctld has them at this moment; none where it does not answer."""
+    try:
+        listing = await client.nodes() if client is not None else None
+    except SlurmError:
+        return {}
+    return {one.name: one for one in listing.items} if listing is not None else {}
 
 
 def _needs(node_set: NodeSet) -> bool:

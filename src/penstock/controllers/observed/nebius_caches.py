@@ -8,6 +8,7 @@ from penstock.api.kubernetes.kinds import (
     DAEMON_SETS,
     JOBS,
     POD_MONITORS,
+    POD_TEMPLATES,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -65,6 +66,12 @@ def checks_before(check: ActiveCheck) -> list[str]:
     return [f"{check.metadata.namespace}/{one}" for one in dict.fromkeys(check.spec.depends_on)]
 
 
+def template_of_check(check: ActiveCheck) -> list[str]:
+    """Key of the PodTemplate that a check names, whether it exists or not."""
+    name = check.spec.pod_template_name_ref
+    return [f"{check.metadata.namespace}/{name}"] if name else []
+
+
 def check_of_job(job: Job, _: Lookup | None = None) -> list[str]:
     """Key of the ActiveCheck of a Job, by the CronJob of that name that owns it."""
     meta = job.metadata
@@ -91,6 +98,7 @@ NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
 JAILED_CONFIGS_BY_CLUSTER = IndexBy(JAILED_CONFIGS, cluster_of_jailed_config)
 CHECKS_BY_CLUSTER = IndexBy(ACTIVE_CHECKS, cluster_of_check)
 CHECKS_BY_DEPENDENCY = IndexBy(ACTIVE_CHECKS, checks_before)
+CHECKS_BY_TEMPLATE = IndexBy(ACTIVE_CHECKS, template_of_check)
 JOBS_BY_CHECK = IndexBy(JOBS, check_of_job)
 BACKUPS_BY_CLUSTER = IndexBy(BACKUPS, cluster_of_backup)
 JOBS_BY_BACKUP = IndexBy(JOBS, backup_of)
@@ -113,6 +121,7 @@ class NebiusCaches(KubernetesCaches):
         self.active_checks = store.of(ACTIVE_CHECKS, raw=True)
         self.daemon_sets = store.of(DAEMON_SETS, raw=True)
         self.node_configurators = store.of(NODE_CONFIGURATORS, raw=True)
+        self.pod_templates = store.of(POD_TEMPLATES)
         self.cron_jobs = store.of(CRON_JOBS, raw=True)
         self.pod_monitors = store.of(POD_MONITORS, raw=True)
         self.advanced_stateful_sets = store.of(ADVANCED_STATEFUL_SETS, raw=True)

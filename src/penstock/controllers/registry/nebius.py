@@ -10,6 +10,7 @@ from penstock.controllers.nebius.backup.restore import RestoreReconciler
 from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
 from penstock.controllers.nebius.node_configurator import NodeConfiguratorReconciler
 from penstock.controllers.nebius.node_outage import NodeOutageReconciler
+from penstock.controllers.nebius.node_replacement import NodeReplacementReconciler
 from penstock.controllers.nebius.nodeset import NodeSetReconciler
 from penstock.controllers.nebius.power_state import PowerStateReconciler
 from penstock.controllers.nebius.slurm_connection import SlurmConnectionReconciler
@@ -23,6 +24,7 @@ RECONCILERS: tuple[controllers.New, ...] = (
     ActiveCheckReconciler,
     NodeConfiguratorReconciler,
     NodeOutageReconciler,
+    NodeReplacementReconciler,
     BackupReconciler,
     RestoreReconciler,
 )

@@ -38,7 +38,7 @@ def active_nodes(
     """What slurmctld powers up and is not active, or powers down and is.
 
     A node that is just powered down counts as it is written: before its first boot it is so as
-    well. slurmctld powers none up within SuspendTimeout, so a known state of it is no old one.
+    well. `nodes` must be newer than `active`: a job may get a node as soon as it is powered down.
     """
     written = set(active)
     resumed, suspended = list[int](), list[int]()

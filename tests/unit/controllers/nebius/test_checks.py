@@ -756,3 +756,43 @@ def test_a_comment_of_a_check_outlasts_one_that_was_planned_before_it(
         assert json.loads(ctld.nodes[node].comment)["check"] == mark
 
     played(play)
+
+
+TEMPLATES = f"/api/v1/namespaces/{SPACE}/podtemplates"
+
+
+def pod_template(lab: Lab, value: str) -> Json:
+    container = {"name": GPU, "env": [{"name": "NCCL_DEBUG", "value": value}]}
+    return {"spec": {"restartPolicy": "Always", "containers": [container]}}
+
+
+def variables(lab: Lab) -> dict[str, str]:
+    cron = lab.find(CRON_JOBS, GPU) or {"spec": {"jobTemplate": {"spec": {"template": {}}}}}
+    spec = cron["spec"]["jobTemplate"]["spec"]["template"].get("spec", {"containers": [{}]})
+    env: list[Json] = spec["containers"][0].get("env", [])
+    return {one["name"]: one.get("value", "") for one in env}
+
+
+def test_a_check_waits_for_its_pod_template_and_follows_its_changes():
+    """S113."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        declare(lab, podTemplateNameRef="extra")
+        await lab.until(lambda: condition(lab, "Ready").get("reason") == "PodTemplateNotFound")
+        assert lab.find(CRON_JOBS, GPU) is None
+        lab.make(TEMPLATES, "PodTemplate", "extra", template=pod_template(lab, "INFO"))
+        await lab.until(lambda: variables(lab).get("NCCL_DEBUG") == "INFO")
+        await lab.until(lambda: lab.find(JOBS, FIRST))
+        first = lab.get(JOBS, FIRST)["spec"]["template"]["spec"]["containers"][0]["env"]
+        assert {"name": "NCCL_DEBUG", "value": "INFO"} in first
+        body = {"template": pod_template(lab, "WARN")}
+        lab.world.ask("PATCH", f"{TEMPLATES}/extra", body)
+        await lab.until(lambda: variables(lab).get("NCCL_DEBUG") == "WARN")
+        lab.world.ask("DELETE", f"{TEMPLATES}/extra", {})
+        await lab.until(lambda: condition(lab, "Ready").get("reason") == "PodTemplateNotFound")
+        assert variables(lab)["NCCL_DEBUG"] == "WARN", "its pods keep the fields"
+        lab.world.ask("PATCH", f"{CHECKS}/{GPU}", {"spec": {"podTemplateNameRef": ""}})
+        await lab.until(lambda: "NCCL_DEBUG" not in variables(lab))
+
+    played(play)

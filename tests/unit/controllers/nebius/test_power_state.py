@@ -117,6 +117,26 @@ def test_a_resume_whose_call_was_lost_is_carried_out() -> None:
     playing(play)
 
 
+def test_a_node_that_a_job_gets_the_moment_it_is_down_stays_active() -> None:
+    """The last poll shows it on its way down, when Slurm's program writes that it comes up."""
+
+    async def play(lab: Lab) -> None:
+        for turn in range(8):
+            activate(lab, 0)
+            flag(lab, "compute-2", "POWERING_DOWN")
+            await lab.settled(10 + 0.13 * turn)
+            flag(lab, "compute-2", "POWERING_UP")
+            activate(lab, 0, 2)
+            seen: list[list[int]] = []
+            for _ in range(50):
+                seen.append(active(lab))
+                await lab.settled(0.05)
+            assert seen == [[0, 2]] * 50
+        await lab.until(lambda: set(lab.pods(NAME)) == BOTH)
+
+    playing(play)
+
+
 def test_a_deleted_object_comes_back_with_the_nodes_that_are_up() -> None:
     async def play(lab: Lab) -> None:
         activate(lab, 0, 2)

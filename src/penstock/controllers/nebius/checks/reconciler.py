@@ -12,13 +12,14 @@ from penstock.api.kubernetes.kinds import (
     CONFIG_MAPS,
     CRON_JOBS,
     JOBS,
+    POD_TEMPLATES,
     PODS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
     CronJob,
 )
-from penstock.api.kubernetes.meta import Condition, ObjectMeta
+from penstock.api.kubernetes.meta import Condition, Json, ObjectMeta
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.nebius import names
 from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
@@ -68,6 +69,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         Watch(CRON_JOBS, own_key),
         Watch(JOBS, check_of_job),
         Watch(PODS, watching.check_of_pod),
+        Watch(POD_TEMPLATES, watching.checks_under),
         *(
             Watch(one, watching.checks_with)
             for one in (CONFIG_MAPS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
@@ -118,20 +120,39 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         closed, exists = self._closed(obj, cluster), self._cron_job(obj) is not None
         if closed is not None and not exists:
             return closed
+        over = self._pod_template(obj)
+        if isinstance(over, Finding):
+            # Its pods would lack fields that its user counts on.
+            return over
         inputs = self._clusters.inputs(cluster)
         rests = closed is not None and closed.reason is CheckReason.CLUSTER_MAINTENANCE
         await self.objects.apply(obj, self.events, account.objects(cluster))
-        manifests = cron_job.objects(inputs, obj, suspend=rests)
+        manifests = cron_job.objects(inputs, obj, suspend=rests, over=over)
         await self.objects.apply(obj, self.events, manifests)
         cron = self._cron_job(obj)
         if closed is None and cron is not None and self._is_first(obj):
-            manifest = cron_job.initial_run(inputs, obj, cron)
+            manifest = cron_job.initial_run(inputs, obj, cron, over)
             # The cache may not show the Job yet that was created just now.
             with contextlib.suppress(AlreadyExistsError):
                 await self.client.create(JOBS, manifest)
                 words = f"Created Job {manifest['metadata']['name']}"
                 self.events.normal(obj, Event.CREATE_SUCCEEDED, words, "Create")
         return closed if rests else None
+
+    def _pod_template(self, obj: ActiveCheck) -> Json | Finding:
+        """The template that is merged over the check's pod: empty without one, or what it lacks."""
+        name = obj.spec.pod_template_name_ref
+        if not name:
+            return {}
+        templates = self._caches.pod_templates
+        found = templates.get(f"{obj.metadata.namespace}/{name}")
+        if found is not None:
+            return found.template
+        words = f"spec.podTemplateNameRef: there is no PodTemplate {name} in this namespace"
+        fix = "Create it, or remove the reference"
+        if why := templates.absent:
+            words, fix = f"spec.podTemplateNameRef: PodTemplates cannot be read: {why}", "Allow it"
+        return Finding(False, CheckReason.POD_TEMPLATE_NOT_FOUND, f"{words}. {fix}")
 
     def _is_first(self, obj: ActiveCheck) -> bool:
         """Whether the check is to run at its creation, and has not done so."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.kinds import Pod, PodTemplateObject
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import labels
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.nebius.checks.drain_room import share_of
-from penstock.controllers.observed.nebius_caches import CHECKS_BY_CLUSTER, CHECKS_BY_DEPENDENCY
+from penstock.controllers.observed.nebius_caches import (
+    CHECKS_BY_CLUSTER,
+    CHECKS_BY_DEPENDENCY,
+    CHECKS_BY_TEMPLATE,
+)
 from penstock.controllers.observed.watching import keys
 from penstock.kube.runtime.declaration import Lookup
 from penstock.translate.nebius.jail import is_stopped
@@ -28,6 +32,11 @@ def checks_in(cluster: SlurmCluster, lookup: Lookup) -> list[str]:
 def checks_after(check: ActiveCheck, lookup: Lookup) -> list[str]:
     """The checks that depend on a check, of whichever cluster in the namespace."""
     return keys(lookup.by(CHECKS_BY_DEPENDENCY, check.metadata.key))
+
+
+def checks_under(template: PodTemplateObject, lookup: Lookup) -> list[str]:
+    """The checks that name a PodTemplate."""
+    return keys(lookup.by(CHECKS_BY_TEMPLATE, template.metadata.key))
 
 
 def checks_with(obj: KubeObject, lookup: Lookup) -> list[str]:

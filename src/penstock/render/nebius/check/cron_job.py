@@ -8,6 +8,7 @@ from penstock.api.kubernetes.kinds import CronJob
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.active_check import ActiveCheck
+from penstock.render.nebius.check import pod_template
 from penstock.render.nebius.check.account import metadata
 from penstock.render.nebius.check.pod import SCRIPT_KEY, template
 from penstock.render.nebius.inputs import ClusterInputs
@@ -15,9 +16,14 @@ from penstock.render.nebius.inputs import ClusterInputs
 _BATCH: Final = "batch/v1"
 
 
-def objects(cluster: ClusterInputs, check: ActiveCheck, *, suspend: bool) -> list[Json]:
-    """The script, if it is inline, and the CronJob. `suspend` is in force beside spec.suspend."""
-    return [*scripts(cluster, check), cron_job(cluster, check, suspend=suspend)]
+def objects(
+    cluster: ClusterInputs, check: ActiveCheck, *, suspend: bool, over: Json | None = None
+) -> list[Json]:
+    """The script, if it is inline, and the CronJob. `suspend` is in force beside spec.suspend.
+
+    `over` is the template of the PodTemplate that the check names.
+    """
+    return [*scripts(cluster, check), cron_job(cluster, check, suspend=suspend, over=over)]
 
 
 def scripts(cluster: ClusterInputs, check: ActiveCheck) -> list[Json]:
@@ -35,7 +41,9 @@ def scripts(cluster: ClusterInputs, check: ActiveCheck) -> list[Json]:
     ]
 
 
-def cron_job(cluster: ClusterInputs, check: ActiveCheck, *, suspend: bool) -> Json:
+def cron_job(
+    cluster: ClusterInputs, check: ActiveCheck, *, suspend: bool, over: Json | None = None
+) -> Json:
     """The CronJob, of the name of the ActiveCheck."""
     spec = check.spec
     meta = metadata(cluster.cluster, check.metadata.name)
@@ -51,23 +59,25 @@ def cron_job(cluster: ClusterInputs, check: ActiveCheck, *, suspend: bool) -> Js
             "failedJobsHistoryLimit": spec.failed_jobs_history_limit,
             "jobTemplate": {
                 "metadata": {"labels": meta["labels"]},
-                "spec": job_spec(cluster, check),
+                "spec": job_spec(cluster, check, over),
             },
         },
     }
 
 
-def job_spec(cluster: ClusterInputs, check: ActiveCheck) -> Json:
+def job_spec(cluster: ClusterInputs, check: ActiveCheck, over: Json | None = None) -> Json:
     """The spec of each of its Jobs."""
     return {
         "parallelism": 1,
         "completions": 1,
         "backoffLimit": 0,
-        "template": template(cluster, check),
+        "template": pod_template.merged(template(cluster, check), over or {}),
     }
 
 
-def initial_run(cluster: ClusterInputs, check: ActiveCheck, cron: CronJob) -> Json:
+def initial_run(
+    cluster: ClusterInputs, check: ActiveCheck, cron: CronJob, over: Json | None = None
+) -> Json:
     """The Job of the first run. The CronJob owns it, so its history limits count it."""
     meta = metadata(cluster.cluster, names.initial_run(check.spec.name))
     meta["ownerReferences"] = [
@@ -84,5 +94,5 @@ def initial_run(cluster: ClusterInputs, check: ActiveCheck, cron: CronJob) -> Js
         "apiVersion": _BATCH,
         "kind": "Job",
         "metadata": meta,
-        "spec": job_spec(cluster, check),
+        "spec": job_spec(cluster, check, over),
     }
