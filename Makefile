@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm day cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -75,6 +75,9 @@ parts: venv ## compile and fetch what nodes are made of, where the cache lacks i
 
 storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 SEED=1)
 	PENSTOCK_STORM_MINUTES=$(or $(MINUTES),30) $(if $(SEED),PENSTOCK_SEED=$(SEED)) .venv/bin/pytest -s tests/e2e/test_storm.py
+
+day: venv ## a SlurmCluster's day: jobs, checks, drains, maintenance and kills, MINUTES=10 long
+	PENSTOCK_DAY_MINUTES=$(or $(MINUTES),10) .venv/bin/pytest -s tests/e2e/day.py
 
 cert-manager: venv ## the chart's certificate by a real cert-manager, which is compiled for it (some ten minutes)
 	.venv/bin/pytest -s tests/e2e/cert_manager.py

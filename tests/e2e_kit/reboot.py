@@ -16,6 +16,7 @@ from penstock.local.recipes import ROOT
 from penstock.model import node_mark
 
 REBOOT = "SlurmNodeReboot"
+MAINTENANCE = "NebiusMaintenanceScheduled"
 NAME = "slurm-rebooter"
 STUB = "stub called"
 COMMAND = f"sh -c 'echo {STUB} >> /proc/$PPID/fd/1'"
@@ -23,11 +24,13 @@ COMMAND = f"sh -c 'echo {STUB} >> /proc/$PPID/fd/1'"
 
 
 class RebootedNode:
-    """The Kubernetes node of a site, and the NodeConfigurator of a SlurmCluster on it."""
+    """A Kubernetes node of a site, the first one unless it is named, and the NodeConfigurator of a
+    SlurmCluster on it."""
 
-    def __init__(self, site: Site, cluster: SlurmClusterSite) -> None:
+    def __init__(self, site: Site, cluster: SlurmClusterSite, name: str = "") -> None:
         self._site, self._cluster = site, cluster
-        self.name = site.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+        first = ("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+        self.name = name or site.kubectl(*first)
 
     @contextmanager
     def allowed(self) -> Generator[None]:
@@ -56,7 +59,7 @@ class RebootedNode:
             self._site.kubectl("uncordon", self.name)
             keys = (node_mark.OUT_OF_SERVICE, node_mark.REBOOT_STARTED, node_mark.REBOOT_DONE)
             self._site.kubectl("annotate", "node", self.name, *(f"{key}-" for key in keys))
-            gone = [{"$patch": "delete", "type": REBOOT}]
+            gone = [{"$patch": "delete", "type": one} for one in (REBOOT, MAINTENANCE)]
             self._status({"conditions": gone})
             for one in made:
                 self._site.kubectl("delete", one["kind"], one["metadata"]["name"])
@@ -97,6 +100,12 @@ class RebootedNode:
     def ask(self) -> None:
         """Set the condition that asks for a reboot."""
         asked = {"type": REBOOT, "status": "True", "reason": "NodeNeedReboot", "message": "a test"}
+        self._status({"conditions": [asked]})
+
+    def maintain(self, *, planned: bool) -> None:
+        """Set the condition by which a provider announces its maintenance, or end it."""
+        status = "True" if planned else "False"
+        asked = {"type": MAINTENANCE, "status": status, "reason": "Provider", "message": "a test"}
         self._status({"conditions": [asked]})
 
     def boot(self, boot_id: str) -> None:

@@ -39,7 +39,7 @@ def broken(_: AdmissionRequest) -> Answer:
 
 
 PATIENCE_S = 30.0
-"""For what comes at once on an idle machine."""
+"""For what comes at once where nothing else runs."""
 
 
 def unfinished(path: str = "/refuse", length: int = 1000, body: bytes = b"{") -> bytes:
@@ -190,7 +190,7 @@ QUICK = Limits(read_s=0.2, judge_s=0.2)
 
 
 async def test_a_caller_that_does_not_finish_its_request_is_cut_off():
-    """Audit A25: forty unfinished requests of 8 MiB were held for ever."""
+    """Audit A25: forty unfinished requests of 8 MiB kept their memory for ever."""
     bundle = renewed(None, {HOST}, NOW)
     async with serving(bundle, QUICK) as server:
         for unsaid in (b"", b"POST /refuse HTTP/1.1\r\nHost:"):

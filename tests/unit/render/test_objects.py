@@ -270,7 +270,7 @@ def test_host_keys_are_kept_in_an_immutable_secret_of_the_loginset(load: Any):
 
 
 def test_in_the_hosts_network_a_pod_goes_before_the_one_that_needs_its_ports(load: Any):
-    """S069: an update of as many pods as there are machines would wait for ever."""
+    """S069: an update of as many pods as there are Kubernetes nodes would wait for ever."""
     shared: Any = {"template": {"spec": {"hostNetwork": True}}}
     one_by_one = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
     found = load("minimal", loginset=shared, restapi=shared)

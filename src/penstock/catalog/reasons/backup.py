@@ -34,7 +34,7 @@ class BackupReason(ConditionReason):
     )
     JOBS_UNKNOWN = (
         "RestoreJobsUnknown",
-        "Slurm does not answer, so nobody can tell whether jobs run.",
+        "Slurm does not answer, so it is unknown whether jobs run.",
         "Repair slurmctld or slurmrestd, or set spec.force.",
     )
     RESTORE_WAITS = (

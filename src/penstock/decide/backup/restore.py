@@ -106,7 +106,7 @@ def _before_stop(view: RestoreView) -> RestoreStep:
     # Without pods no job can run, whatever slurmctld remembers.
     if not view.force and view.pods:
         if view.jobs is None:
-            words = f"Nobody can tell whether jobs run: {view.why}"
+            words = f"It is unknown whether jobs run: {view.why}"
             return _wait(BackupReason.JOBS_UNKNOWN, f"{words}. Repair it, or set spec.force")
         if view.jobs:
             words = f"SlurmCluster {view.cluster} runs {_jobs(view.jobs)}"

@@ -51,7 +51,7 @@ def finding(view: BackupView) -> Finding:
             words += ". Delete the Job to repeat it"
         return Finding(False, BackupReason.FAILED, words)
     if active is not None and active.words:
-        # Such as a PVC or an image that is missing: without it the age alone would tell.
+        # Such as a PVC or an image that is missing: without it the age would be the only sign.
         words = f"Job {active.job} waits: {active.words}. {good}"
         return Finding(None, BackupReason.RUNNING, words)
     if view.last_good:

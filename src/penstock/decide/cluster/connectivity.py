@@ -31,7 +31,7 @@ class End(enum.Enum):
 def leads_inside(address: str, own: Collection[str]) -> bool:
     """Whether no external daemon can have an address.
 
-    Addresses of one machine only or of one link, such as those of metadata services of clouds, and those of
+    Loopback and link-local addresses, such as those of metadata services of clouds, and those of
     the API server and of the operator itself. Private networks are outside.
     """
     found = _parsed(address)
@@ -85,8 +85,8 @@ def closed(end: End, daemon: str, host: str, port: int) -> Finding | None:
         return Finding(False, ConnectionReason.NAME_NOT_RESOLVED, message)
     if end is End.INSIDE:
         message = (
-            f"spec.externalConfig.host: {host} leads to an address inside this cluster or of one "
-            f"host only, where no {daemon} for all pods can be. Write its name or address outside"
+            f"spec.externalConfig.host: {host} leads to an address inside this cluster or to a "
+            f"loopback address, where no {daemon} can be. Write its name or address outside"
         )
         return Finding(False, ConnectionReason.NAME_NOT_RESOLVED, message)
     message = f"{daemon} at {host}:{port} {_CLOSED[end]}"

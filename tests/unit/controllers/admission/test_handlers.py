@@ -119,7 +119,7 @@ def test_the_files_of_config_maps_are_looked_at():
 
 
 def test_an_answer_does_not_depend_on_secrets_and_config_maps_that_a_caller_may_not_read():
-    """Audit A26: a forged review told which Secrets exist, and the files of each ConfigMap."""
+    """Audit A26: a forged review showed which Secrets exist, and the files of each ConfigMap."""
     clusters = new_clusters()
     spec = {
         "slurmKeyRef": {"name": "mine", "key": "k"},

@@ -319,7 +319,7 @@ def test_the_deletion_of_a_restore_lets_the_cluster_start() -> None:
         lab.world.jobs.broken.add(RESTORE_JOB)
         restore(lab)
         await lab.until(lambda: ready(lab)[1] == "RestoreFailed")
-        # Also if nobody can tell any more which repository it read.
+        # Also if it is not known any more which repository it read.
         lab.world.ask("DELETE", f"{PATH}/backups/nightly", {})
         lab.world.ask("DELETE", f"{PATH}/restores/back", {})
         await lab.until(lambda: not of(lab, "restores", "back"))

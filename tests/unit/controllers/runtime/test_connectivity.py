@@ -43,7 +43,7 @@ def test_an_address_inside_is_never_connected_to(address: str):
 
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "192.168.7.1", "172.16.0.9", "fd00::1", "8.8.8.8"])
-def test_private_networks_are_outside(address: str):
+def test_private_networks_are_external(address: str):
     assert not leads_inside(address, {API_SERVER})
     assert is_probed(address, {"10.96.0.53"})
     assert not is_probed(address, {address})
