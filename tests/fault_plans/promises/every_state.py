@@ -278,7 +278,7 @@ class Promises:
         return _now() - self._out_at.get(on, float("-inf")) < STALE_S
 
     def _daemon_needed(self, pod: Json, nodeset: Json) -> None:
-        """A pod is taken from a Kubernetes node only when that is not, or was not lately, as it was."""
+        """A pod leaves its Kubernetes node only when that is not, or was not lately, as it was."""
         if "deletionTimestamp" in nodeset["metadata"]:
             return
         machine, name = machine_of(pod), pod["metadata"]["name"]

@@ -47,7 +47,7 @@ def unfinished(path: str = "/refuse", length: int = 1000, body: bytes = b"{") ->
     return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode() + body
 
 
-async def said_to(server: WebhookServer, bundle: Bundle, text: bytes) -> bytes:
+async def replies_to(server: WebhookServer, bundle: Bundle, text: bytes) -> bytes:
     """Everything that a connection brings that sends only this, until the server ends it."""
     reader, writer = await asyncio.open_connection(HOST, server.port, ssl=trusting(bundle))
     try:
@@ -194,15 +194,15 @@ async def test_a_caller_that_does_not_finish_its_request_is_cut_off():
     bundle = renewed(None, {HOST}, NOW)
     async with serving(bundle, QUICK) as server:
         for unsaid in (b"", b"POST /refuse HTTP/1.1\r\nHost:"):
-            assert await said_to(server, bundle, unsaid) == b""
-        assert b" 503 " in await said_to(server, bundle, unfinished())
+            assert await replies_to(server, bundle, unsaid) == b""
+        assert b" 503 " in await replies_to(server, bundle, unfinished())
 
 
 async def test_callers_that_are_slow_do_not_keep_others_out():
     bundle = renewed(None, {HOST}, NOW)
     limits = Limits(requests=1, read_s=0.5)
     async with serving(bundle, limits) as server, aiohttp.ClientSession() as session:
-        slow = asyncio.create_task(said_to(server, bundle, unfinished()))
+        slow = asyncio.create_task(replies_to(server, bundle, unfinished()))
         await asyncio.sleep(0)
         statuses = [503]
         async with asyncio.timeout(PATIENCE_S):
@@ -221,14 +221,16 @@ async def test_bodies_in_memory_are_bounded_and_room_comes_back():
         await writer.drain()
         async with asyncio.timeout(PATIENCE_S):
             while b" 503 " not in (
-                got := await said_to(server, bundle, unfinished(length=2000, body=b" " * 2000))
+                got := await replies_to(server, bundle, unfinished(length=2000, body=b" " * 2000))
             ):
                 assert b" 400 " in got
         writer.write(b" " * 100)
         assert b" 400 " in await reader.readline()
         writer.close()
         assert await posted(session, server, tls, "/refuse") == 200
-        assert b" 413 " in await said_to(server, bundle, unfinished(length=4100, body=b" " * 4100))
+        assert b" 413 " in await replies_to(
+            server, bundle, unfinished(length=4100, body=b" " * 4100)
+        )
 
 
 async def test_connections_beyond_the_limit_are_closed():
@@ -236,7 +238,7 @@ async def test_connections_beyond_the_limit_are_closed():
     async with serving(bundle, Limits(connections=1, read_s=PATIENCE_S)) as server:
         tls = trusting(bundle)
         _, writer = await asyncio.open_connection(HOST, server.port, ssl=tls)
-        assert await said_to(server, bundle, b"") == b""
+        assert await replies_to(server, bundle, b"") == b""
         writer.close()
         await writer.wait_closed()
 

@@ -12,7 +12,7 @@ SECOND = ["a\nB=c", "a\rB=c", "a\\", "a\\  ", "a\\\\\\", "a\0"]
 
 @pytest.mark.parametrize("line", SECOND)
 def test_no_line_reaches_into_another(line: str):
-    """Audit A32: a host with a line break brought a PrologSlurmctld."""
+    """Audit A32: a line break in a value brought a PrologSlurmctld."""
     assert not is_one_line(line)
     with pytest.raises(ConfError):
         text_of([("GENERAL", [line])])
