@@ -18,8 +18,9 @@ from penstock.simulation.kubelet.workload_controllers import KINDS
 RING = f"{SLURM_SECRET}-ring"
 JWT, KEY = "jwt.key", "slurm.key"
 RECORDS, MADE_ANEW = "whether there is an Accounting", "whether there is such an object"
-CAUSES = {
-    "slurmctld": (JWT,),
+POWER = "whether there is an ephemeral NodeSet"
+CAUSES: dict[str, tuple[str, ...]] = {
+    "slurmctld": (JWT, POWER),
     "slurmdbd": (JWT, KEY, RECORDS),
     "slurmrestd": (RECORDS, MADE_ANEW),
     "login": (KEY, MADE_ANEW),
@@ -28,8 +29,6 @@ CAUSES = {
 CONTROLLER, NODESETS, ACCOUNTING = "a Controller", "a NodeSet", "an Accounting"
 LOGIN_TO_DATABASE = "the password of the database"
 SLURM_CLUSTER = "a SlurmCluster, or one of its NodeSets"
-POWER = "whether there is an ephemeral NodeSet"
-CAUSES["slurmctld"] += (POWER,)
 CAUSES["exporter"] = (SLURM_CLUSTER,)
 OF_THE_LEFT = {
     "slurmctld": (CONTROLLER, NODESETS, RECORDS),
