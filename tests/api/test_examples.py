@@ -113,7 +113,10 @@ def _installed(kubectl: Kubectl, files: Sequence[Path]) -> Generator[None]:
     # A client-side apply would copy them into an annotation, for which they are too large.
     kubectl("apply", "--server-side", *named)
     try:
-        kubectl("wait", "--for=condition=Established", "--timeout=60s", *named)
+        wait = ("wait", "--for=condition=Established", "--timeout=60s", *named)
+        # Right after its creation a definition may have no list of conditions yet.
+        tries = (kubectl.run(*wait).stderr for _ in range(60))
+        assert next((said for said in tries if "accessor error" not in said), "late") == ""
         yield
     finally:
         kubectl("delete", *named)

@@ -203,6 +203,10 @@ def another(value: Any, node: Json, whole: Json, word: str = "another") -> Any:
 
 
 def _item(node: Json, whole: Json, word: str) -> Any:
+    if "examples" in node:
+        return node["examples"][0]
+    if node.get("type") == "integer":
+        return 7
     if "object" not in node.get("type", "string"):
         return word
     known: Json = node.get("properties", {})
