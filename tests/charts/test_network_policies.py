@@ -14,7 +14,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.decide.cluster.network import WAYS
 from support.charts import rejection, render
 
-# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+# The first test that needs Helm compiles it, beside everything else.
 pytestmark = pytest.mark.timeout(1800)
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -163,7 +163,7 @@ def test_only_the_named_addresses_and_scrapers_are_let_in(chart: str) -> None:
 
 
 @pytest.mark.parametrize("chart", CASES)
-def test_without_the_operators_namespace_they_are_refused(chart: str) -> None:
+def test_without_the_operators_namespace_they_are_rejected(chart: str) -> None:
     """Its questions to slurmrestd would be cut off."""
     said = rejection({"networkPolicies": {"enabled": True}}, chart=chart)
     assert "networkPolicies.operatorNamespace: name the namespace of the operator" in said
