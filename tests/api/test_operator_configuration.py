@@ -80,6 +80,7 @@ async def test_a_new_operator_goes_on_where_the_last_one_ended(api_node: Node) -
             await lab_.apply(controller("BogusKey=1\n"))
             await lab_.until(lambda: applied(lab_, "False"))
         await lab_.delete("ConfigMap", MAPS[0])
+        await lab_.until(lambda: not conf(lab_, MAPS[0]))
         async with lab_.operator() as second:
             await lab_.until(lambda: bool(conf(lab_, MAPS[0])))
             assert "Bogus" not in conf(lab_, MAPS[0])

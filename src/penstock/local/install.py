@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import yaml
 
+from penstock.api.penstock import backup_group
 from penstock.controllers.runtime.apis import APIS, NEBIUS, SLINKY, VARIABLE
 from penstock.local.errors import LocalError
 from penstock.local.recipes import ROOT
@@ -33,6 +34,7 @@ _IMAGE = "PENSTOCK_OPERATOR_IMAGE"
 _SLURM_IMAGE = "--slurm-image="
 _HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _MARKED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", *_HOOKS)
+_BACKUPS = {one.resource.plural for one in backup_group.GROUP.kinds}
 
 
 def documents(*paths: str) -> list[Document]:
@@ -149,9 +151,13 @@ def _drop_rules(hooks: Document, others: Sequence[str]) -> None:
         theirs = NEBIUS in others and any(key.startswith(NEBIUS) for key in labels)
         # A hook stays without rules: the operator is a field manager of its caBundle, so that
         # without ours an incomplete one would be left.
-        hook["rules"] = [
-            rule for rule in hook["rules"] if not theirs and not set(rule["apiGroups"]) & {*others}
-        ]
+        hook["rules"] = [rule for rule in hook["rules"] if not theirs and not _is_of(rule, others)]
+
+
+def _is_of(rule: Document, groups: Sequence[str]) -> bool:
+    """Whether a rule is about objects of these API groups, or about Backups of SlurmClusters."""
+    backups = NEBIUS in groups and set(rule["resources"]) >= _BACKUPS
+    return backups or not set(groups).isdisjoint(rule["apiGroups"])
 
 
 def _marked(target: Target, one: Document, mark: str) -> Document:
