@@ -36,6 +36,8 @@ async def test_a_node_of_an_open_record_is_out_and_only_the_recorded_one_is_dele
             found = await machine.get()
             made = manifest("slurmcluster-5.0-0")
             meta = {"name": "slurm", "namespace": lab_.namespace}
+            # Objects of a test stay in the API server, which other tests use: so does a node port.
+            made["spec"]["slurmNodes"]["login"]["sshdServiceType"] = "LoadBalancer"
             await lab_.user.apply(SLURM_CLUSTERS, {**made, "metadata": meta})
             one = Replacement(machine.name, found.metadata.uid, "m1", "2026-01-01T00:00:00Z")
             await record(lab_, "slurm", one)
