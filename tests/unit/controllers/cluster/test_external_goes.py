@@ -13,7 +13,7 @@ from penstock.decide.observed.deletion import PATIENCE_S
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
 from penstock.simulation.slurm.slurmctld import SimulatedJob
-from unit.controllers.cluster.test_external import keys, outside, ready
+from unit.controllers.cluster.test_external import OUTSIDE, keys, outside, ready
 from unit.controllers.slinky.test_accounting import Lab, operated
 
 HELM = ("controllers/slurm", "nodesets/compute", "restapis/slurm")
@@ -175,8 +175,11 @@ def test_another_cluster_of_the_same_name_begins_with_nothing_of_the_former_one(
     async def play(lab: Lab, job: SimulatedJob) -> None:
         delete(lab, "controllers/slurm")
         await lab.until(lambda: not lab.world.find("slinky.slurm.net/controllers", "slurm"))
-        lab.world.declare(1)
-        outside(lab)
+        # External from its first moment: else it may have Services first, which go then.
+        lab.world.make(SPACE, "controllers", "Controller", "slurm", OUTSIDE)
+        lab.world.declare_restapi(SPACE)
+        lab.world.declare_nodeset(1, 0)
+        lab.world.slurm.start()
         lab.world.slurm_fault(Fault.CONTROLLER_DOWN, SPACE)
         seen: list[str] = []
         for _ in range(50):
