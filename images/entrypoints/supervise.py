@@ -201,10 +201,11 @@ class Supervisor:
         for daemon in self.daemons:
             for pid in daemon.announced():
                 self.moved(daemon, pid)
+        # One that ends after this has a status only after the next reap.
+        leaving = [d for d in self.daemons if d.pid and wait_for([d.pidfd], [time.monotonic()])]
         self.reap()
-        for daemon in self.daemons:
-            if daemon.pid and wait_for([daemon.pidfd], [time.monotonic()]):
-                self.ended(daemon)
+        for daemon in leaving:
+            self.ended(daemon)
         now = time.monotonic()
         for daemon in self.daemons:
             if daemon.due_at is not None and now >= daemon.due_at:

@@ -361,6 +361,9 @@ def _logical(text: str) -> Iterable[tuple[str, str]]:
     raw: list[str] = []
     content: list[str] = []
     for physical in _PHYSICAL.findall(text):
+        if physical == "\n" and not raw:
+            yield physical, ""
+            continue
         raw.append(physical)
         part = physical.rstrip("\r\n")
         if "#" in part:
