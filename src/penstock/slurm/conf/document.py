@@ -345,7 +345,7 @@ def _line(raw: str, content: str) -> Line:
         return Line(raw, include=include[1])
     settings: list[Setting] = []
     position = 0
-    while not _REST.match(text, position):
+    while position < len(text) and not _REST.match(text, position):
         pair = _PAIR.match(text, position)
         if pair is None:
             rest = text[position:].strip()
@@ -361,8 +361,8 @@ def _logical(text: str) -> Iterable[tuple[str, str]]:
     raw: list[str] = []
     content: list[str] = []
     for physical in _PHYSICAL.findall(text):
-        if physical == "\n" and not raw:
-            yield physical, ""
+        if not raw and "#" not in physical and "\\" not in physical:
+            yield physical, physical.rstrip("\r\n")
             continue
         raw.append(physical)
         part = physical.rstrip("\r\n")
