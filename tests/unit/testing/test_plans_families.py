@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fault_plans.actions import checks, reboots
+from fault_plans.actions import checks, power, reboots, replacements
 from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions.nebius import PARTITIONS
 from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS
@@ -15,13 +15,16 @@ from fault_plans.together import TOGETHER
 
 def test_no_two_happenings_have_the_same_name() -> None:
     of_families = (family.happenings for family in FAMILIES)
-    of_checks = (reboots.FAMILY.happenings, checks.FAMILY.happenings)
+    of_nodes = (reboots, checks, power, replacements)
     of_records = (records.USERS, records.FAULTS)
-    of_nebius = (OF_NEBIUS, PARTITIONS.happenings, *of_checks, *of_records, TOGETHER)
+    of_nebius = (OF_NEBIUS, PARTITIONS.happenings, *of_records, TOGETHER)
     # Plans of both APIs may have the same happening.
     named = {
         (name, one)
-        for table in (DRAWN, *of_families, HYBRID, *of_nebius)
+        for table in (
+            *(DRAWN, *of_families, HYBRID, *of_nebius),
+            *(one.FAMILY.happenings for one in of_nodes),
+        )
         for name, one in table.items()
     }
     assert [name for name, times in Counter(name for name, _ in named).items() if times > 1] == []
