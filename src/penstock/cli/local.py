@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from penstock.api.kubernetes.meta import Json
-from penstock.cli.output import Format, Output, aligned, examples, print_json
+from penstock.base.table import aligned
+from penstock.cli.output import Format, Output, examples, print_json
 from penstock.local import clusters, parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
@@ -94,7 +95,8 @@ def list_clusters(output: Format = Output.TEXT) -> None:
     if output is Output.JSON:
         print_json([clusters.as_json(one) for one in found])
     else:
-        typer.echo(aligned(clusters.table(found, time.time())) if found else "no cluster")
+        lines = aligned(clusters.table(found, time.time())) if found else ["no cluster"]
+        typer.echo("\n".join(lines))
 
 
 @app.command(epilog=examples("penstock local status", "penstock local status -o json"))

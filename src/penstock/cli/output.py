@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -28,12 +27,3 @@ def print_json(found: Any) -> None:
 def examples(*lines: str) -> str:
     """The end of a command's help. Lines are a command each, below one another."""
     return "\n\n".join(("Examples:", *(f"  {one}" for one in lines)))
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as columns of equal width; the first one has the titles."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )

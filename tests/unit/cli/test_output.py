@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from penstock.base.table import aligned
 from penstock.cli import images, local, network
 from penstock.cli.main import app
-from penstock.cli.output import aligned
 from penstock.decide.cluster.network import Place, Way
 from penstock.local import clusters
 from penstock.local.images import ImageArchive
@@ -148,4 +148,4 @@ def test_ways_of_the_network_name_both_ends_and_a_closed_one_ends_with_1(
 
 
 def test_columns_are_as_wide_as_their_longest_cell() -> None:
-    assert aligned([("A", "B"), ("longer", "")]) == "A       B\nlonger"
+    assert aligned([("A", "B"), ("longer", "")]) == ["A       B", "longer"]

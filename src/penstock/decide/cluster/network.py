@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.base.table import aligned
+
 WAYS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("slurmctld", ("slurmd", "login", "slurmrestd", "slurmdbd")),
     ("slurmd", ("slurmctld", "slurmd", "login")),
@@ -126,10 +128,7 @@ def lines(ways: Sequence[Way]) -> list[str]:
     rows += [
         (_named(one.source), _named(one.target), one.target.address, one.found) for one in ways
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    return [
-        "  ".join([*(row[i].ljust(widths[i]) for i in range(3)), row[3]]).rstrip() for row in rows
-    ]
+    return aligned(rows)
 
 
 def _named(place: Place) -> str:
