@@ -571,15 +571,18 @@ def test_a_job_keeps_what_it_began_with(host: JailHost) -> None:
     job = batch(host, script.format(go))
     eventually("it has begun", lambda: host.run("ls", f"/tmp/.penstock-jobs/tmp/{job}").out, 20)
     host.plugstack(LINE)
-    other = batch(host, f"until test -e {go}; do sleep 0.1; done; srun -Q ls /tmp/of-the-node")
+    here = "/home/alice/here"
+    waits = f"touch {here}; until test -e {go}; do sleep 0.1; done; srun -Q ls /tmp/of-the-node"
+    other = batch(host, waits)
     host.check("touch", "/tmp/of-the-node")
-    eventually("both run", lambda: host.run("squeue", "-ht", "R").out.count("\n") == 2, 20)
+    # Slurm has it run a moment before slurmd reads plugstack.conf for it.
+    eventually("both run", lambda: host.run("ls", f"{JAIL}{here}").out, 20)
     host.plugstack(ISOLATED)
     host.check("touch", f"{JAIL}{go}")
     assert ended(host, job) == "0:0", output(host, job)
     assert output(host, job) == "own\n"
     assert ended(host, other) == "0:0", output(host, other)
-    host.check("rm", f"{JAIL}{go}", "/tmp/of-the-node")
+    host.check("rm", f"{JAIL}{go}", f"{JAIL}{here}", "/tmp/of-the-node")
 
 
 @pytest.mark.usefixtures("isolated")

@@ -139,6 +139,9 @@ class PowerSaving:
                 if age > DOWN_S:
                     node.base, node.reason = "IDLE", "" if node.base == "DOWN" else node.reason
                     self._set(name, "POWERED_DOWN")
+            elif "POWERED_DOWN" in node.flags and self._came_by_itself(name):
+                node.base = "IDLE"
+                self._set(name)
             elif jobs:
                 self._end(name, jobs, age)
             elif "POWERED_DOWN" not in node.flags and (age > IDLE_S or "POWER_DOWN" in node.flags):
@@ -162,6 +165,15 @@ class PowerSaving:
     def _wall(self, name: str) -> int:
         """When the power-up of a node was asked for, in seconds as slurmd notes its start."""
         return int(self.world.true_time() - self.now + self.since[name])
+
+    def _came_by_itself(self, name: str) -> bool:
+        """Whether slurmd started and registered on a node that counts as powered down.
+
+        slurmctld takes it as up and idle from then on, so it is suspended later as others are: so
+        it is after slurmctld lost its state while the node booted. Source: slurmctld's node_mgr.c.
+        """
+        slurmd = self.slurm.slurmds.get(name)
+        return slurmd is not None and slurmd.registered and slurmd.started >= self._wall(name)
 
     def _start(self, job: SimulatedJob) -> None:
         job.state = {"RUNNING"}

@@ -239,7 +239,8 @@ class Promises:
 
         Pods of an older template go as well, and for two minutes any pod may be one of those. What
         was long on its way was decided on when there were others, and what others delete in the
-        last second nobody can have seen.
+        last second nobody can have seen. A scale-in counts a pod that goes with its Kubernetes
+        node: another takes its place.
         """
         if _now() - sent_at.get() > LONG_S or self._leaves(pod):
             return
@@ -257,7 +258,7 @@ class Promises:
         living = [
             one
             for one in self._server.objects(PODS, meta["namespace"])
-            if self._stays(one["metadata"])
+            if (self._stays(one["metadata"]) or self._leaves(one))
             and any(o["uid"] == owner["uid"] for o in one["metadata"].get("ownerReferences", ()))
         ]
         history = self._wanted[owner["uid"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 
 import pytest
@@ -90,6 +91,29 @@ async def test_stand_ins_go_though_the_wait_for_workers_fails(
     with pytest.raises(SlurmError, match="no answer"):
         await register(rest, SLURMDS, fails)
     assert not server.slurmctld.nodes
+
+
+async def test_a_cancellation_is_not_replaced_by_an_error_of_the_removal(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+) -> None:
+    """As where a process that lost its Lease ends while slurmrestd is away."""
+    waits = asyncio.Event()
+
+    async def never(_: Collection[str]) -> bool:
+        waits.set()
+        await asyncio.Event().wait()
+        return True
+
+    task = asyncio.create_task(register(rest, SLURMDS, never))
+    await waits.wait()
+    rest.delete_node = _refused  # pyright: ignore[reportAttributeAccessIssue]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def _refused(_: str) -> None:
+    raise SlurmError("connection refused")
 
 
 async def test_a_slurmrestd_that_cannot_make_records_is_named() -> None:

@@ -48,6 +48,7 @@ from penstock.controllers.nebius.jail import JailPopulation
 from penstock.controllers.nebius.named_pvcs import NamedPvcs
 from penstock.controllers.nebius.nodeset import cluster_of_worker
 from penstock.controllers.nebius.own_workers import OwnWorkers
+from penstock.controllers.nebius.power_rights import PowerRights
 from penstock.controllers.nebius.secrets import ClusterSecrets
 from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
 from penstock.controllers.nebius.sssd import ClusterSssd, clusters_using
@@ -88,7 +89,6 @@ from penstock.render.nebius.check import nccl_benchmark
 from penstock.render.nebius.cluster import (
     file_maps,
     login,
-    power_account,
     sconfigcontroller,
     services,
     slurmrestd,
@@ -202,6 +202,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._adoption = Adoption(context, self.events)
         self._sssd = ClusterSssd(context)
         self._pvcs = NamedPvcs(context)
+        self._power_rights = PowerRights(context, self.objects, self.events)
         self._exporter = ClusterExporter(context, self._adoption, self.events)
 
     async def reconcile(self, key: str) -> Result:
@@ -242,7 +243,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
         await self._apply_benchmark(obj, cluster)
-        await self._apply_power_account(obj, cluster)
+        await self._power_rights.apply(obj, cluster)
         report = AdoptionReport()
         slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj), report)
         whole = next(iter(slurmdbd), None)
@@ -331,12 +332,6 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         if not wanted:
             name = names.nccl_benchmark(obj.metadata.name)
             await self.objects.remove(obj, self.events, "ActiveCheck", name)
-
-    async def _apply_power_account(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
-        """The rights of slurmctld's program for power saving, as long as NodeSets need them."""
-        await self.objects.apply(obj, self.events, power_account.objects(cluster))
-        for kind, name in power_account.removed(cluster):
-            await self.objects.remove(obj, self.events, kind, name)
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool

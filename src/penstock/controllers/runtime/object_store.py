@@ -136,18 +136,27 @@ class ObjectStore:
 
     async def remove(self, of: KubeObject, events: Events, kind: str, name: str) -> None:
         """Delete an object that `of` needs no more; one that is not its own is left."""
-        resource, cache = self._caches[kind]
-        live = cache.get(f"{of.metadata.namespace}/{name}")
-        if live is None or live.metadata.deleting:
+        live = self._own(of, kind, name)
+        if live is None:
             return
-        owner = live.metadata.controller
-        if owner is None or owner.uid != of.metadata.uid:
-            return
+        resource, _ = self._caches[kind]
         with contextlib.suppress(NotFoundError, ConflictError):
             await self._client.delete(
                 resource, live.metadata.namespace, name, uid=live.metadata.uid
             )
             events.normal(of, Event.DELETE_SUCCEEDED, f"Deleted {kind} {name}", "Delete")
+
+    def has_own(self, of: KubeObject, kind: str, name: str) -> bool:
+        """Whether an object is there that `of` controls."""
+        return self._own(of, kind, name) is not None
+
+    def _own(self, of: KubeObject, kind: str, name: str) -> KubeObject | None:
+        _, cache = self._caches[kind]
+        live = cache.get(f"{of.metadata.namespace}/{name}")
+        if live is None or live.metadata.deleting:
+            return None
+        owner = live.metadata.controller
+        return live if owner is not None and owner.uid == of.metadata.uid else None
 
     async def create_secret(self, of: KubeObject, events: Events, manifest: Json) -> None:
         """Make a Secret that is not there yet; one that is, is never touched."""

@@ -17,6 +17,7 @@ The call that makes a record came with parser v0.0.44 (Slurm 25.11).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -61,8 +62,12 @@ async def register(
         await client.update_node(BELL, state=["DOWN"], reason=REASON)
         await client.update_node(BELL, state=["UNDRAIN"])
         await registered([one.node for one in slurmds])
-    finally:
-        await remove(client, [*names, BELL])
+    except BaseException:
+        # An error of the removal must not take the place of this one, least of a cancellation.
+        with contextlib.suppress(SlurmError):
+            await remove(client, [*names, BELL])
+        raise
+    await remove(client, [*names, BELL])
 
 
 async def remove(client: Slurmrestd, names: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -316,6 +317,21 @@ def test_maintenance_suspends_the_schedule_and_a_deleted_check_leaves_nothing():
         await lab.until(lambda: not check(lab))
         await lab.until(lambda: lab.find(CRON_JOBS, GPU) is None)
         assert lab.find("/configmaps", f"sbatch-script-{GPU}") is None
+
+    played(play)
+
+
+@pytest.mark.parametrize("after", [0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15])
+def test_a_check_that_is_deleted_while_it_is_created_leaves_nothing(after: float):
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        declare(lab, runAfterCreation=False)
+        await asyncio.sleep(after)
+        lab.world.ask("DELETE", f"{CHECKS}/{GPU}", {})
+        await lab.until(lambda: not check(lab))
+        await lab.settled()
+        assert lab.find("/configmaps", f"sbatch-script-{GPU}") is None
+        assert lab.find(CRON_JOBS, GPU) is None
 
     played(play)
 

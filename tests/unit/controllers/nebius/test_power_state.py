@@ -214,3 +214,31 @@ def test_an_object_of_a_nodeset_that_is_not_ephemeral_has_no_effect() -> None:
         assert len(lab.pods(NAME)) == 2
 
     played(play)
+
+
+def test_rights_stay_while_a_process_that_sees_no_nodeset_acts_too():
+    """As after a change of leaders. Without its account slurmctld could power nothing up."""
+    account = f"{SPACE}-slurm-controller"
+
+    async def play(lab: Lab) -> None:
+        lab.world.prepare(SPACE)
+        lab.world.declare_cluster(SPACE)
+        await lab.until(lambda: lab.phase() == "Available")
+        late = lab.world.operator(leased=False)
+        await lab.settled(5)
+        late.connection.delay_events(NODESETS)
+        found = {**nebius_specs.node_set(3), "ephemeralNodes": True}
+        lab.world.make(SPACE, lab.world.plural, "NodeSet", NAME, found)
+        await lab.until(lambda: lab.find("/serviceaccounts", account))
+        # Something to reconcile for the late one.
+        lab.world.edit_cluster(SPACE, {"customSlurmConfig": "MinJobAge=30"})
+        await lab.settled()
+        assert f"serviceaccounts/{account}" not in lab.gone
+        late.connection.release_events()
+        lab.world.ask("DELETE", NODE_SET, {})
+        await lab.until(lambda: lab.find("/serviceaccounts", account) is None)
+        # In plans no ephemeral NodeSet goes, so there these objects never do.
+        lab.world.promises.broken.clear()
+        await lab.world.crash(late)
+
+    played(play, replicas=-1)

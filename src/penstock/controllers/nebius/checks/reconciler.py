@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import (
@@ -19,7 +19,8 @@ from penstock.api.kubernetes.kinds import (
     SERVICE_ACCOUNTS,
     CronJob,
 )
-from penstock.api.kubernetes.meta import Condition, Json, ObjectMeta
+from penstock.api.kubernetes.meta import Condition, Json, KubeObject, ObjectMeta
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.nebius import names
 from penstock.api.nebius.active_check import ACTIVE_CHECKS, ActiveCheck
@@ -40,10 +41,11 @@ from penstock.controllers.observed.watching import own_key, spec_changed
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.signals import SLURM
 from penstock.decide.check import gate
-from penstock.kube import AlreadyExistsError, ConflictError, NotFoundError, Result
+from penstock.kube import AlreadyExistsError, Cache, ConflictError, NotFoundError, Result
 from penstock.kube.runtime.declaration import Signal, Watch
 from penstock.render.nebius.check import account, cron_job
 
+T = TypeVar("T", bound=KubeObject)
 RETRY_S = 15.0
 """Seconds until jobs are looked up again of which no signal may report the end."""
 NEXT_S = 1.0
@@ -104,6 +106,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
             words = f"spec.name: {obj.spec.name!r} is that of ActiveCheck {elder} too"
             return [Finding(False, ObjectReason.INVALID, f"{words}. Choose another name")]
         if ACTIVE_CHECK_FINALIZER not in obj.metadata.finalizers:
+            # Raises when the check was changed or deleted: what is created then would stay.
             await self._set_finalizers(obj, (*obj.metadata.finalizers, ACTIVE_CHECK_FINALIZER))
         state.collected = await self._results.collect(obj, cluster)
         run = state.collected.runs[-1] if state.collected.runs else None
@@ -231,23 +234,28 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
         meta = obj.metadata
         if ACTIVE_CHECK_FINALIZER not in meta.finalizers:
             return None
-        for cache, resource, name in (
-            (self._caches.cron_jobs, CRON_JOBS, meta.name),
-            (self._caches.config_maps, CONFIG_MAPS, names.sbatch_script(obj.spec.name)),
-        ):
-            live = cache.get(f"{meta.namespace}/{name}")
-            if live is None or live.metadata.deleting or not _is_of_checks(live.metadata):
-                continue
-            with contextlib.suppress(NotFoundError):
-                await self.client.delete(resource, meta.namespace, name, uid=live.metadata.uid)
+        script = names.sbatch_script(obj.spec.name)
+        await self._delete(self._caches.cron_jobs, CRON_JOBS, meta.namespace, meta.name)
+        await self._delete(self._caches.config_maps, CONFIG_MAPS, meta.namespace, script)
         cluster = self._cluster(obj)
         most = await self._results.release(obj, cluster) if cluster is not None else 0.0
         began = times.parse(meta.deletion_timestamp) or 0.0
         if most and self.client.clock.time() < began + most:
             return RETRY_S
         left = [one for one in meta.finalizers if one != ACTIVE_CHECK_FINALIZER]
-        await self._set_finalizers(obj, left)
+        # Of a conflict the cache shows the newer object soon.
+        with contextlib.suppress(NotFoundError, ConflictError):
+            await self._set_finalizers(obj, left)
         return None
+
+    async def _delete(self, cache: Cache[T], resource: Resource[T], space: str, name: str) -> None:
+        with contextlib.suppress(NotFoundError):
+            live = cache.get(f"{space}/{name}")
+            if live is None:
+                # The cache may not show yet what was created a moment ago.
+                live = await self.client.get(resource, space, name)
+            if not live.metadata.deleting and _is_of_checks(live.metadata):
+                await self.client.delete(resource, space, name, uid=live.metadata.uid)
 
     async def _set_finalizers(self, obj: ActiveCheck, finalizers: Iterable[str]) -> None:
         meta = obj.metadata
@@ -256,9 +264,7 @@ class ActiveCheckReconciler(Reconciler[ActiveCheck]):
             "resourceVersion": meta.resource_version,
             "finalizers": list(finalizers),
         }
-        # Of a conflict the cache shows the newer object soon.
-        with contextlib.suppress(NotFoundError, ConflictError):
-            await self.client.patch(ACTIVE_CHECKS, meta.namespace, meta.name, {"metadata": body})
+        await self.client.patch(ACTIVE_CHECKS, meta.namespace, meta.name, {"metadata": body})
 
 
 def _is_of_checks(meta: ObjectMeta) -> bool:
