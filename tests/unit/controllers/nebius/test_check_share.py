@@ -8,6 +8,7 @@ import pytest
 
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.event_loop import simulate
+from penstock.simulation.faults import Fault
 from unit.controllers.nebius.lab import CLUSTER, CURRENT, JOBS, SPACE, Lab, operated, played
 from unit.controllers.nebius.test_checks import (
     FIRST,
@@ -185,6 +186,27 @@ def test_reservations_of_checks_are_within_the_share_as_well():
         assert len(ctld.reservations) == 1
         share(lab, "2")
         await lab.until(lambda: len(ctld.reservations) == 2)
+
+    played(play, replicas=4)
+
+
+@pytest.mark.parametrize("fault", [Fault.EMPTY_NODES, Fault.HALF_NODES])
+def test_a_list_that_lacks_nodes_makes_no_room(fault: Fault):
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        await all_fail(lab)
+        assert len(reasons(lab)) == 1
+        jobs = submit(lab, NET)
+        declare(lab, NET)
+        await lab.until(lambda: run_status(lab, NET) == "InProgress")
+        lab.world.slurm_fault(fault, SPACE)
+        for one in jobs:
+            finish(lab, one, "FAILED")
+        await lab.settled(60)
+        assert len(reasons(lab)) == 1
+        lab.world.slurm_fault(Fault.NONE, SPACE)
+        share(lab, "2")
+        await lab.until(lambda: len(reasons(lab)) == 2)
 
     played(play, replicas=4)
 

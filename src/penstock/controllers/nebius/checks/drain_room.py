@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from penstock.api.cluster.marks import MAX_DRAINED
@@ -12,7 +12,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.decide.check.check_share import DEFAULT, drainable, is_share, limit
 from penstock.decide.check.out_nodes import RESERVED, out_by_checks
 from penstock.slurm import hostlist
-from penstock.slurm.known import Known
+from penstock.slurm.known import Known, Unknown
 from penstock.slurm.mirror.reservations import read_reservation
 from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest.client import Slurmrestd
@@ -41,12 +41,23 @@ def may_have_room(cluster: SlurmCluster, snapshot: Snapshot) -> bool:
 
 
 class DrainRoom:
-    """The room for the reactions of one check. slurmctld is asked when one first needs it."""
+    """The room for the reactions of one check. slurmctld is asked when one first needs it.
 
-    def __init__(self, client: Slurmrestd, share: str, lock: asyncio.Lock) -> None:
-        self._client, self._share, self._lock = client, share, lock
+    `last` are the nodes of the last list that was believed. A list may lack nodes, as after a loss
+    of slurmctld's state: one that is out stays out, and none is drained of which it says nothing.
+    """
+
+    def __init__(
+        self,
+        client: Slurmrestd,
+        share: str,
+        lock: asyncio.Lock,
+        last: Known[Mapping[str, Node]] | Unknown,
+    ) -> None:
+        self._client, self._share, self._lock, self._last = client, share, lock, last
         self._has_lock = False
         self._most = 0
+        self._listed: frozenset[str] = frozenset()
         self._out: set[str] | None = None
         self.postponed: set[str] = set()
         """Nodes that it did not admit."""
@@ -58,7 +69,7 @@ class DrainRoom:
             self._has_lock = True
         if self._out is None:
             self._out = await self._query()
-        if not drainable(self._most, self._out, (node,)):
+        if node not in self._listed or not drainable(self._most, self._out, (node,)):
             self.postponed.add(node)
             return False
         self._out.add(node)
@@ -71,11 +82,15 @@ class DrainRoom:
 
     async def _query(self) -> set[str]:
         listing = await self._client.nodes()
-        nodes = listing.items if listing is not None else ()
+        nodes = {one.name: one for one in listing.items} if listing is not None else {}
+        if isinstance(self._last, Known):
+            self._listed = frozenset(nodes)
+            nodes = {**self._last.value, **nodes}
         self._most = limit(self._share, len(nodes))
-        found = await self._client.reservations() if any(map(_is_reserved, nodes)) else ()
+        is_reserved = any(map(_is_reserved, nodes.values()))
+        found = await self._client.reservations() if is_reserved else ()
         try:
-            return out_by_checks(nodes, map(read_reservation, found))
+            return out_by_checks(nodes.values(), map(read_reservation, found))
         except hostlist.HostListError as error:
             raise BadReplyError(f"the nodes of a reservation cannot be read: {error}") from error
 
@@ -87,9 +102,12 @@ class DrainRooms:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @asynccontextmanager
-    async def of(self, cluster: SlurmCluster, client: Slurmrestd) -> AsyncGenerator[DrainRoom]:
+    async def of(
+        self, cluster: SlurmCluster, client: Slurmrestd, snapshot: Snapshot
+    ) -> AsyncGenerator[DrainRoom]:
         """The room for one check; other checks of the cluster wait once it has drained a node."""
-        room = DrainRoom(client, share_of(cluster), self._locks[cluster.metadata.uid])
+        lock = self._locks[cluster.metadata.uid]
+        room = DrainRoom(client, share_of(cluster), lock, snapshot.nodes)
         try:
             yield room
         finally:

@@ -68,8 +68,13 @@ class NodeReactions:
         change = next_change(state, own, others)
         if change is None:
             return False
-        if isinstance(change, Drain) and not state.is_drained and not await room.admits(name):
-            return False
+        if isinstance(change, Drain) and not state.is_drained:
+            if not await room.admits(name):
+                return False
+            # Another check may have drained it while this one waited for its turn.
+            change = next_change(node_state(await client.node(name)), own, others)
+            if change is None:
+                return False
         if isinstance(change, Drain):
             await client.update_node(name, state=["DRAIN"], reason=change.reason)
             words = f"Drained Slurm node {name}: {change.reason}"

@@ -126,7 +126,7 @@ class ResultCollector:
         newest = newest_by_node([*results_of(runs), *new])
         waiting = _waiting(runs, newest)
         retried = waiting if has_room else frozenset[str]()
-        async with self._rooms.of(cluster, link.client) as room:
+        async with self._rooms.of(cluster, link.client, link.mirror.snapshot) as room:
             reacted = await self._react(check, link, link.client, newest, {*new}, retried, room)
         postponed = (waiting - retried) | reacted.postponed
         self._emit_postponed(check, cluster, postponed - waiting)
