@@ -304,6 +304,13 @@ def test_topology_follows_labels_of_kubernetes_nodes_and_no_pod_restarts(shown: 
         found = (dict(one.split("=", 1) for one in line.split()) for line in text.splitlines())
         return {one["SwitchName"]: one["Nodes"] for one in found if "SwitchName" in one}
 
+    def are(wanted: dict[str, str]) -> bool:
+        found = switches()
+        if found != wanted:
+            # What `eventually` shows at the end.
+            raise LookupError(f"the switches are {found}")
+        return True
+
     def written() -> int:
         name = "topology-config"
         found = json.loads(shown.kubectl("get", "configmap", name, "-o", "json"))
@@ -317,7 +324,7 @@ def test_topology_follows_labels_of_kubernetes_nodes_and_no_pod_restarts(shown: 
         "leaf1": "worker-[0-1]",
         "unknown": "worker-2",
     }
-    eventually("the switches are those of the labels", lambda: switches() == wanted, 60)
+    eventually("the switches are those of the labels", lambda: are(wanted), 120)
     with login(shown.target, ssh_key(), demo.NAMESPACE, demo.LOGIN, demo.USER) as ssh:
         hosts = ssh("srun -N2 --switches=1 hostname").split()
         assert sorted(hosts) == ["worker-0", "worker-1"]
@@ -332,14 +339,14 @@ def test_topology_follows_labels_of_kubernetes_nodes_and_no_pod_restarts(shown: 
             "leaf1": "worker-0",
             "leaf2": "worker-[1-2]",
         }
-        eventually("they follow", lambda: switches() == wanted, 60)
+        eventually("they follow", lambda: are(wanted), 120)
         assert written() > last
         assert ssh(f"squeue -h -j {job} -o %T").strip() == "RUNNING"
         ssh(f"scancel {job}")
         for worker in workers:
             label(worker, "tier-1-", "tier-2-")
         wanted = {"root": "worker-[0-2]", "unknown": "worker-[0-2]"}
-        eventually("all are without labels", lambda: switches() == wanted, 60)
+        eventually("all are without labels", lambda: are(wanted), 120)
         assert len(ssh("srun -N3 hostname").split()) == 3
     assert {name: one["metadata"]["uid"] for name, one in shown.pods().items()} == before
     drained = shown.kubectl("exec", "login-0", "--", "sinfo", "-h", "-R")

@@ -148,7 +148,7 @@ def patch(cluster: SlurmClusterSite, name: str, spec: dict[str, Any]) -> None:
 
 def job(cluster: SlurmClusterSite, *words: str) -> str:
     """Output of srun in the jail, from the login pod."""
-    return cluster.run("cpu-login-0", "sshd", f"chroot /mnt/jail srun {' '.join(words)}")
+    return cluster.step("cpu-login-0", f"chroot /mnt/jail srun {' '.join(words)}")
 
 
 def partition(cluster: SlurmClusterSite, name: str) -> str:
@@ -190,7 +190,7 @@ def test_without_a_jail_jobs_and_sessions_have_the_root_of_their_container(
     """S177."""
     figure(f"without a jail, from objects to an idle worker: {bare.start_s:.1f} s")
     root = ". /etc/os-release; echo $VERSION_CODENAME; ls /mnt/jail"
-    said = bare.run("bare-login-0", "sshd", f"srun sh -c 'hostname; {root}'").split()
+    said = bare.step("bare-login-0", f"srun sh -c 'hostname; {root}'").split()
     assert said == ["plain-0", *bare.run("plain-0", "slurmd", root).split()]
     with login(BuiltIn(site.node.name), ssh_key(), bare.namespace, "bare-login-svc") as ssh:
         # Its pod is ready a moment before its Service leads there.
@@ -221,7 +221,7 @@ def test_without_a_jail_slurmd_reads_a_changed_configuration(
     files = ("bare-login-0", "sshd", "cat /etc/slurm/*.noedit")
     eventually("a login has it", lambda: "SlurmdTimeout=77" in bare.run(*files), 180)
     assert {pod: bare.uid(pod) for pod in pods} == pods
-    assert bare.run("bare-login-0", "sshd", "srun hostname").split() == ["plain-0"]
+    assert bare.step("bare-login-0", "srun hostname").split() == ["plain-0"]
 
 
 def test_each_worker_of_a_nodeset_has_a_root_of_its_own(

@@ -10,9 +10,13 @@ from typing import Any
 
 from e2e_kit.api import Json, condition
 from e2e_kit.site import Site, eventually
+from penstock.local.errors import LocalError
 
 NAME = "correct-cpu-cluster"
 START_S = 180.0
+STEP_S = 120
+"""Seconds that a step may take, on a machine with a lot else to do."""
+_UNENDED = "penstock-step-does-not-end"
 
 
 class SlurmClusterSite:
@@ -108,6 +112,27 @@ class SlurmClusterSite:
     def run(self, pod: str, container: str, script: str) -> str:
         """Output of a shell command in a container."""
         return self.kubectl("exec", pod, "-c", container, "--", "sh", "-c", script)
+
+    def step(self, pod: str, script: str) -> str:
+        """Output of a script with srun in it, on a login.
+
+        Raises LocalError with what Slurm and its daemons show of one that fails or does not end.
+        """
+        limited = f"timeout {STEP_S} sh -c {shlex.quote(script)} || echo {_UNENDED}"
+        said = self.run(pod, "sshd", limited)
+        if _UNENDED not in said:
+            return said
+        shown = [said]
+        for at, container, question in (
+            (self.slurmctld, "slurmctld", "squeue; scontrol show jobs; scontrol show nodes"),
+            *((worker, "slurmd", "ps -ef; tail -50 /var/log/slurm/*") for worker in self.nodes()),
+        ):
+            try:
+                shown.append(self.run(at, container, question))
+                shown.append(self.kubectl("logs", at, "-c", container, "--tail=50"))
+            except LocalError as error:
+                shown.append(str(error))
+        raise LocalError(f"{script} fails, or does not end within {STEP_S} s:\n" + "\n".join(shown))
 
     def session(self, script: str, user: str = "root") -> str:
         """Output of a shell script in a user's session in the jail, on the login."""
