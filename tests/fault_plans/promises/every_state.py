@@ -133,11 +133,14 @@ class Promises:
         """Whether it is slurmdbd's of a SlurmCluster whose slurmctld does not name slurmdbd."""
         if not (name.endswith("accounting") or name in OF_SLURMDBD):
             return False
+        if resource not in {*KINDS, "/services", "/secrets"}:
+            return False
+        if all(app_of(pod) != "slurmctld" for pod in self._server.objects(PODS, space)):
+            # No slurmctld has read any file: accounting was switched off right after the creation.
+            return True
         startup = self._server.find("/configmaps", space, self._names.startup)
         texts: dict[str, str] = (startup or {}).get("data") or {}
-        return resource in {*KINDS, "/services", "/secrets"} and not any(
-            "AccountingStorageHost=" in text for text in texts.values()
-        )
+        return not any("AccountingStorageHost=" in text for text in texts.values())
 
     def _is_exporters(self, space: str, obj: Json) -> bool:
         """Whether it is an object of an exporter that its SlurmCluster has switched off."""
