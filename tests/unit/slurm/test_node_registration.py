@@ -94,7 +94,7 @@ async def test_stand_ins_go_though_the_wait_for_workers_fails(
 
 
 async def test_a_cancellation_is_not_replaced_by_an_error_of_the_removal(
-    server: SimulatedSlurmrestd, rest: Slurmrestd
+    rest: Slurmrestd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a process that lost its Lease ends while slurmrestd is away."""
     waits = asyncio.Event()
@@ -106,13 +106,13 @@ async def test_a_cancellation_is_not_replaced_by_an_error_of_the_removal(
 
     task = asyncio.create_task(register(rest, SLURMDS, never))
     await waits.wait()
-    rest.delete_node = _refused  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setattr(rest, "delete_node", _fails)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-async def _refused(_: str) -> None:
+async def _fails(_: str) -> None:
     raise SlurmError("connection refused")
 
 

@@ -44,7 +44,8 @@ class DrainRoom:
     """The room for the reactions of one check. slurmctld is asked when one first needs it.
 
     `last` are the nodes of the last list that was believed. A list may lack nodes, as after a loss
-    of slurmctld's state: one that is out stays out, and none is drained of which it says nothing.
+    of slurmctld's state. A missing node counts as it was last seen, and none is drained that is
+    missing.
     """
 
     def __init__(
