@@ -83,8 +83,12 @@ class PowerSaving:
                 self.world.promises.broken.append(f"{node} was suspended while it had jobs {jobs}")
 
     def _set(self, name: str, *flags: str) -> None:
-        node = self.slurm.ctld.nodes[name]
-        node.flags = {"CLOUD", *flags, *(node.flags & {"DRAIN"})}
+        node, kept = self.slurm.ctld.nodes[name], {"DRAIN"}
+        if "POWERING_DOWN" in flags:
+            # It ends a drain of anybody, and leaves its words. Seen with Slurm 26.05.
+            kept = set[str]()
+            self.slurm.drains.pop(name, None)
+        node.flags = {"CLOUD", *flags, *(node.flags & kept)}
         self.since[name] = self.now
         self.slurm.ctld.touch()
 

@@ -39,6 +39,8 @@ class Replacements:
         """By namespace and Slurm node: reason of its drain, and uid of the Kubernetes node."""
         self._clusters: dict[tuple[str, str], str] = {}
         """The uid of the SlurmCluster at the time of that drain."""
+        self._pods: dict[tuple[str, str], str] = {}
+        """The uid of the worker's pod at that time."""
         self.deleted: list[str] = []
         """The uid of each Kubernetes node that the operator deleted."""
         self._joining: set[str] = set()
@@ -64,6 +66,7 @@ class Replacements:
         reason = f"{PREFIX} gpu_health: fault {self._breaks} [hc_program]"
         slurm.ctld.update_node(node, ["DRAIN"], {"reason": reason}, user="root")
         self._drains[space, node] = (reason, machine["metadata"]["uid"])
+        self._pods[space, node] = pod["metadata"]["uid"] if pod is not None else ""
         cluster = world.cluster(space)
         self._clusters[space, node] = cluster["metadata"]["uid"] if cluster is not None else ""
         return str(on)
@@ -126,8 +129,18 @@ class Replacements:
                 record = slurm.ctld.nodes.get(node)
                 is_new = uid and uid != self._clusters[space, node]
                 pod = self._pod(space, node)
-                if is_new and record is not None and record.reason == reason and pod is not None:
+                # Of a pod that somebody evicted before, nobody knows which machine was meant.
+                moved = pod is not None and pod["metadata"]["uid"] != self._pods[space, node]
+                forgot = is_new or (moved and not self._recorded(cluster, node))
+                if forgot and record is not None and record.reason == reason and pod is not None:
                     slurm.resumed_by_hand(node)
+
+    @staticmethod
+    def _recorded(cluster: Json | None, node: str) -> bool:
+        """Whether a replacement is under way for the drain of a Slurm node."""
+        notes: Json = (cluster or {"metadata": {}})["metadata"].get("annotations") or {}
+        records = read_records(notes.get(REPLACEMENTS, "")) or ()
+        return any(node in one.drains and not one.ended for one in records)
 
     def missing(self) -> Iterator[str]:
         """What has not ended."""

@@ -16,6 +16,7 @@ from typing import cast
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.status import StatusError
+from penstock.simulation.kubelet import munge
 from penstock.simulation.kubelet.mounts import Mounts
 from penstock.simulation.kubelet.pod_lifecycle import (
     PODS,
@@ -125,12 +126,14 @@ class SimulatedNodes:
             self._loop.call_later(self._pace.silent, slurm.give_up_silent_nodes)
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
-        """The log of a reconfigure container or a slurmdbd; a silent kubelet gives none."""
+        """The log of a reconfigure or munge container, or a slurmdbd; a silent one gives none."""
         pod, life = (
             self.server.find(PODS, namespace, name),
             self._lifecycles.get(f"{namespace}/{name}"),
         )
         sidecar = life.sidecar if life is not None and container == "reconfigure" else None
+        if pod is not None and container == munge.CONTAINER:
+            return munge.log(self.server, pod)
         if pod is None or (sidecar is None and container not in slurmdbd.CONTAINERS):
             return None
         if pod["spec"].get("nodeName") in self.silent:

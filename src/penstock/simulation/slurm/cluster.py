@@ -213,6 +213,9 @@ class SimulatedSlurm:
     def give_up_silent_nodes(self) -> None:
         """What slurmctld does after SlurmdTimeout with nodes that do not answer."""
         for name, node in self.ctld.nodes.items():
+            if node.flags & {"POWERING_DOWN", "POWERED_DOWN"}:
+                # slurmctld pings none of these. Source: its ping_nodes.c.
+                continue
             if self.up and NOT_RESPONDING in node.flags and node.base != "DOWN":
                 node.base = "DOWN"
                 if not node.reason:

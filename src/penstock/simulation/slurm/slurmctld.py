@@ -301,8 +301,10 @@ class SimulatedSlurmctld:
             elif state == "DOWN":
                 node.base = "DOWN"
             elif state in {"POWER_DOWN", "POWER_DRAIN"} and "CLOUD" in node.flags:
-                # Both together are POWER_DOWN_ASAP.
+                # Both together are POWER_DOWN_ASAP. Seen with Slurm 26.05.
                 node.flags |= {state, "DRAIN"} if state == "POWER_DRAIN" else {state}
+                if state == "POWER_DRAIN" and not node.reason:
+                    node.reason, node.reason_user = "POWER_DOWN_ASAP", ""
             else:
                 raise SlurmctldError(*INVALID_TRANSITION)
         if "reason" in values:
