@@ -276,6 +276,7 @@ def _begin(view: ReplacementView, now: float) -> Outcome:
         for one in returned
         if any(one is machine for machine, _ in asked) or _is_awaited(view, one)
     ]
+    blockers += _undecided(view, {one.node for one in blockers})
     left = [(one, drains) for one, drains in asked if one not in returned]
     if not left:
         return Outcome(blockers=tuple(blockers))
@@ -293,6 +294,33 @@ def _begin(view: ReplacementView, now: float) -> Outcome:
     words = f"Kubernetes node {machine.name} is replaced: {why or 'its condition asks for it'}"
     records = (*view.records, record)
     return Outcome(WriteRecords(records, machine.name, words, begins=True), tuple(blockers))
+
+
+def _undecided(view: ReplacementView, named: Collection[str]) -> list[Blocker]:
+    """About drains that are older than the worker's pod: nobody knows which machine they mean."""
+    found: dict[str, Blocker] = {}
+    for worker in sorted(view.workers, key=lambda one: one.slurm_node):
+        on, node = worker.kubernetes_node, worker.node
+        if on in named or on in found or on not in view.machines or not _is_waiting(view, worker):
+            continue
+        if node is not None and node.reason_since < int(worker.since):
+            words = (
+                f"Kubernetes node {on} is not replaced: the drain of Slurm node {node.name} "
+                f"({node.reason}) is older than its pod there, so another machine may be meant. "
+                f"Check this one, then resume {node.name}"
+            )
+            found[on] = Blocker(on, words)
+    return list(found.values())
+
+
+def _is_waiting(view: ReplacementView, worker: PlacedWorker) -> bool:
+    """Whether a check drained the node of a worker, and no replacement is under way for that."""
+    node = worker.node
+    return (
+        node is not None
+        and is_broken(node)
+        and all(one.ended or one.drains.get(node.name) != node.reason for one in view.records)
+    )
 
 
 def _has_returned(view: ReplacementView, machine: Machine) -> bool:
@@ -316,17 +344,11 @@ def _recent(records: Iterable[Replacement], now: float) -> int:
 def _asked(view: ReplacementView) -> list[tuple[Machine, dict[str, str]]]:
     """Kubernetes nodes to be replaced, by name, with the drains that ask."""
     known = {one.uid for one in view.records}
-    pending = {
-        (name, reason)
-        for one in view.records
-        if not one.ended
-        for name, reason in one.drains.items()
-    }
     drains: dict[str, dict[str, str]] = {}
     places = {worker.kubernetes_node for worker in view.workers}
     for worker in view.workers:
         node = worker.node
-        if node is None or not is_broken(node) or (node.name, node.reason) in pending:
+        if node is None or not _is_waiting(view, worker):
             continue
         # A drain that is older than the pod is about the machine that ran the worker before.
         if node.reason_since >= int(worker.since):

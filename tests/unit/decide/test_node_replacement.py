@@ -61,7 +61,16 @@ def test_a_broken_machine_begins_with_a_record_of_all_its_drains():
 
 def test_a_drain_that_is_older_than_the_pod_is_about_another_machine():
     old = broken(since=NOW - 200)
-    assert next_step(view(worker(node=old)), NOW).step is None
+    found = next_step(view(worker(node=old)), NOW)
+    assert found.step is None
+    (one,) = found.blockers
+    assert one.node == "m0"
+    assert "drain of Slurm node w0 ([hardware_problem] gpu_health" in one.message
+    assert one.message.endswith("resume w0")
+    # Nothing of it where its replacement is under way, or where machines are not replaced.
+    both = view(worker(0, "m1", old), records=(OPEN,))
+    assert next_step(both, NOW).blockers == ()
+    assert next_step(view(worker(node=old), share=""), NOW).blockers == ()
 
 
 @pytest.mark.parametrize("share", ["", "none"])
