@@ -17,6 +17,7 @@ LATER = frozenset(
         "docs/admin/munge-key.md",
         "docs/admin/power-saving.md",
         "docs/admin/reboots.md",
+        "docs/contribute/own-code.md",
         "docs/platform/dashboards.md",
         "docs/platform/hardening.md",
     }

@@ -35,6 +35,13 @@ def test_a_token_of_another_maker_verifies():
     assert jwt.verify(KEY, token, NOW)["sun"] == "slurm"
 
 
+def test_a_key_in_pem_form_signs_as_any_other():
+    """Slurm's manual had people make jwt_hs256.key with `openssl genrsa`."""
+    begin, end = (f"-----{one} RSA PRIVATE KEY-----" for one in ("BEGIN", "END"))
+    key = f"{begin}\nMIIEowIBAAKCAQEA\n{end}\n".encode()
+    assert jwt.verify(key, jwt.mint(key, "alice", 900, NOW), NOW)["sun"] == "alice"
+
+
 @pytest.mark.parametrize(
     ("token", "now", "why"),
     [

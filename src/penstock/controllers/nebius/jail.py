@@ -57,6 +57,7 @@ class JailPopulation:
 
     def _view(self, cluster: SlurmCluster) -> PopulateView:
         job = self._caches.populate_job(cluster)
+        users = self._users(cluster) if job is None else []
         annotations = job.metadata.annotations if job is not None else {}
         declared = render.template_hash(cluster)
         return PopulateView(
@@ -66,13 +67,14 @@ class JailPopulation:
             has_current_template=annotations.get(render.TEMPLATE, declared) == declared,
             is_for_overwriting=annotations.get(render.MODE) == cluster.spec.maintenance,
             failure=self._failure(cluster, job),
-            users=self._users(cluster) if job is None else (),
+            users=[pod.metadata.name for pod in users],
+            are_ready=any(pod.ready for pod in users),
         )
 
-    def _users(self, cluster: SlurmCluster) -> list[str]:
+    def _users(self, cluster: SlurmCluster) -> list[Pod]:
         """Pods that use the jail: what is done about an absent Job depends on them."""
         return [
-            pod.metadata.name
+            pod
             for component in _USERS
             for pod in self._clusters.pods(cluster, component)
             if pod.status.phase not in ("Succeeded", "Failed")

@@ -46,7 +46,8 @@ class PopulateView:
     `has_current_template` is whether the Job was made from the template that is declared now,
     `is_for_overwriting` whether it was created for the mode OVERWRITE_JAIL that is declared now.
     `failure` are the words of Job or pod about what keeps it from its end; empty while nothing
-    does. `users` are the pods of logins and workers that have not ended.
+    does. `users` are the pods of logins and workers that have not ended, `are_ready` is whether any
+    of these is.
     """
 
     filling: JailFilling
@@ -55,6 +56,7 @@ class PopulateView:
     is_for_overwriting: bool = False
     failure: str = ""
     users: Sequence[str] = ()
+    are_ready: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,10 @@ def without_jail() -> PopulateStep:
 
 def _filled_once(view: PopulateView) -> PopulateStep:
     match view.phase:
+        case JobPhase.ABSENT if view.users and not view.are_ready:
+            # They may wait for a jail that nothing fills, as after a SlurmCluster that was deleted
+            # before its jail was filled. The Job leaves a filled one as it is.
+            return _create(view, overwrite=False)
         case JobPhase.ABSENT if view.users:
             # Whoever removed the Job has a jail in use, which a copy would change under its users.
             return _usable(JailReason.IN_USE, f"Pods use the jail: {list_some(sorted(view.users))}")

@@ -44,6 +44,15 @@ def test_a_job_that_somebody_deleted_is_not_repeated_while_pods_use_the_jail() -
     assert step.finding.message == "Pods use the jail: login-0, worker-0"
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_pods_that_wait_do_not_keep_a_jail_from_being_filled(overwrite: bool):
+    """They may be there before the jail, after a SlurmCluster that was deleted while it filled."""
+    filling = replace(FIRST.filling, overwrite=overwrite)
+    step = next_step(replace(FIRST, filling=filling, users=["login-0"], are_ready=False))
+    assert (step.action, step.overwrite) == (JobAction.CREATE, False)
+    assert not step.can_use_jail
+
+
 def test_overwrite_of_the_declaration_counts_for_a_job_that_is_created_anyway() -> None:
     declared = replace(FIRST, filling=replace(FILLING, overwrite=True))
     assert next_step(declared).overwrite
