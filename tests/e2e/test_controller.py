@@ -209,7 +209,7 @@ def test_slurmrestd_behind_another_port_is_found_by_operator_and_users(hybrid: H
     assert near.uids("app.kubernetes.io/name=slurmrestd") == before
     with pytest.raises(OSError):
         urllib.request.urlopen(f"{old}/openapi/v3", timeout=2)
-    code, text = network(near.site, near)
+    code, text = network(near.site, near.namespace)
     assert code == 0, text
     assert f"{manifests.NAME}-restapi.{near.namespace}:{REST_PORT + 1}" in text
     assert f"{manifests.NAME}-controller.{near.namespace}:{PORT}" in text

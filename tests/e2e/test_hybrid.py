@@ -216,15 +216,15 @@ def test_workers_logins_and_slurmrestds_on_both_sides_serve_an_external_slurmctl
 def test_the_table_of_pairs_and_ports_shows_which_way_is_closed(hybrid: Hybrid, site: Site) -> None:
     """S080: before any job is sent."""
     outer = hybrid.outer
-    code, text = network(site, outer)
+    code, text = network(site, outer.namespace)
     assert code == 0, text
     assert "metal-1" in text
     with hybrid.metal.filtered("INPUT", "-p", "tcp", "--dport", "6818", "-j", "DROP"):
-        code, text = network(site, outer)
+        code, text = network(site, outer.namespace)
     assert code == 1, text
     closed = [line for line in text.splitlines() if hybrid.metal.address in line]
     assert any("no answer" in line for line in closed), text
-    assert network(site, hybrid.inner)[0] == 0
+    assert network(site, hybrid.inner.namespace)[0] == 0
 
 
 def test_workers_that_slurmctld_does_not_reach_are_reported_until_it_does(
@@ -238,7 +238,7 @@ def test_workers_that_slurmctld_does_not_reach_are_reported_until_it_does(
     with slurmctld.host.filtered(*rule):
         slurmctld.reconfigure()
         said = reported(outer, "WorkersUnreachable")
-        code, text = network(site, outer)
+        code, text = network(site, outer.namespace)
     assert f"metal-ctl.{outer.namespace}:6817 does not reach port 6818 of burst-0" in said
     assert address in said
     assert "metal-1" not in said

@@ -188,7 +188,7 @@ def test_the_cgroup_conf_of_an_external_slurmctld_is_seen_in_a_worker(
             lambda line=line: line in guide.on("slurm-worker-slinky-0", "cat /run/slurm/conf/c*"),
             LONG_S,
         )
-        _, text = network(site, guide)
+        _, text = network(site, guide.namespace)
         remark = "cgroup.conf of slurmctld has IgnoreSystemd=yes"
         assert any(remark in one and "metal-1" in one for one in text.splitlines()) == harms, text
 

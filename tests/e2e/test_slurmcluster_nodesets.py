@@ -19,6 +19,7 @@ import yaml
 from e2e_kit import mariadb
 from e2e_kit.api import Json, condition, ready, restarts
 from e2e_kit.exporter import Exporter
+from e2e_kit.hybrid import network
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
@@ -182,6 +183,18 @@ def test_it_comes_up_and_jobs_run_in_each_partition(
     assert job(cluster, "-p", "large", "hostname").split() == ["large-0"]
     assert len(job(cluster, "-p", "main", "-N2", "hostname").split()) == 2
     assert job(cluster, "-C", "large", "hostname").split() == ["large-0"]
+
+
+def test_each_way_between_its_daemons_is_found_open(site: Site, cluster: SlurmClusterSite) -> None:
+    code, text = network(site, cluster.namespace)
+    assert code == 0, text
+    rows = [line.split() for line in text.splitlines()]
+    assert rows[0] == ["SlurmCluster", "cpu"]
+    for words in ("slurmd small-0 slurmctld", "slurmctld cpu-controller-0 slurmd large-0"):
+        (row,) = (one for one in rows if one[: len(words.split())] == words.split())
+        assert row[-1] == "yes"
+    assert any(one[0] == "operator" for one in rows)
+    assert "not known" not in text
 
 
 def test_without_a_jail_jobs_and_sessions_have_the_root_of_their_container(

@@ -241,11 +241,11 @@ def server(cluster: Cluster) -> str:
     return f"{manifests.NAME}-controller.{cluster.namespace}:6817"
 
 
-def network(site: Site, cluster: Cluster) -> tuple[int, str]:
+def network(site: Site, namespace: str) -> tuple[int, str]:
     """Exit status and output of `penstock network`."""
     command = [sys.executable, "-c", "from penstock.cli.main import main; main()", "network"]
     done = subprocess.run(
-        [*command, "-n", cluster.namespace],
+        [*command, "-n", namespace],
         env=site.node.env,
         capture_output=True,
         text=True,

@@ -7,29 +7,34 @@ import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Final
 
-import msgspec
 import typer
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import names
-from penstock.api.slinky.accounting import Accounting
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.loginset import LoginSet
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
+from penstock.cli.network_places import (
+    external_nodes,
+    of_controller,
+    of_kind,
+    of_slurm_cluster,
+)
 from penstock.cli.output import Format, Output, examples, print_json
 from penstock.decide.advice import cgroups
 from penstock.decide.cluster.network import Place, SlurmNode, Way, lines, pairs, table
-from penstock.slurm import daemons
-
-T = TypeVar("T")
 
 OPERATOR = "penstock-operator"
-_ROLE = {app_labels.APP_NAME: "slurmd"}
+_GROUPS: Final = ("slinky.slurm.net", SLURM_CLUSTERS.group)
+_KINDS: Final = frozenset(
+    {
+        *(f"{one}.slinky.slurm.net" for one in ("accountings", "controllers", "loginsets")),
+        *(f"{one}.slinky.slurm.net" for one in ("nodesets", "restapis")),
+        f"{SLURM_CLUSTERS.plural}.{SLURM_CLUSTERS.group}",
+    }
+)
 _FETCHED = "/run/slurm/conf/cgroup.conf"
 """Where slurmd keeps what it fetched. Source: slurmd(8), --conf-server."""
 EXEC_S = 40.0
@@ -140,11 +145,11 @@ def network(
 
 def _print(found: Sequence[Found]) -> None:
     for one in found:
-        typer.echo(f"Controller {one.controller}")
+        typer.echo(f"{one.kind} {one.name}")
         for line in (*lines(one.ways), *filter(None, (one.remark,))):
             typer.echo(f"  {line}")
     if not found:
-        typer.echo("No Controller in this namespace: name another one with -n.")
+        typer.echo("No Controller or SlurmCluster in this namespace: name another one with -n.")
 
 
 def _as_json(one: Found) -> Json:
@@ -158,7 +163,7 @@ def _as_json(one: Found) -> Json:
         }
         for way in one.ways
     ]
-    return {"controller": one.controller, "ways": ways, "remark": one.remark}
+    return {"kind": one.kind, "name": one.name, "ways": ways, "remark": one.remark}
 
 
 def _place(one: Place) -> Json:
@@ -167,17 +172,18 @@ def _place(one: Place) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Results for one cluster."""
+    """Results for one cluster, which an object of this kind and name declares."""
 
-    controller: str
+    kind: str
+    name: str
     ways: list[Way]
-    remark: str
+    remark: str = ""
     """About the cgroup.conf that pods and external nodes share; often empty."""
 
 
 def read_clusters(kubectl: Kubectl) -> list[Found]:
-    """The table of each Controller. Raises KubectlError when the objects cannot be read."""
-    objects = kubectl.objects("controllers,accountings,nodesets,loginsets,restapis,pods")
+    """The table of each Controller and SlurmCluster. Raises KubectlError when it cannot read."""
+    objects = kubectl.objects(",".join([*_served(kubectl), "pods"]))
     operators: list[Json] = []
     try:
         select = f"--selector={app_labels.APP_NAME}={OPERATOR}"
@@ -186,16 +192,32 @@ def read_clusters(kubectl: Kubectl) -> list[Found]:
         # Who may not look into other namespaces sees all other rows.
         pass
     found: list[Found] = []
-    for controller in _of(Controller, objects):
-        places = here(controller, objects) + _operators(operators)
+    for controller in of_kind(Controller, objects):
+        places = of_controller(controller, objects) + _operators(operators)
         nodes = _nodes(kubectl, places)
         machines = external_nodes(objects, nodes)
         remark = cgroups.fetched(_cgroup_conf(kubectl, places), [one.name for one in machines])
-        places += machines
-        tried = _tried(kubectl, places)
-        table_ = table(places, tried, {one.name: one for one in nodes})
-        found.append(Found(controller.metadata.name, table_, remark))
+        ways = _ways(kubectl, places + machines, nodes)
+        found.append(Found("Controller", controller.metadata.name, ways, remark))
+    for cluster in of_kind(SlurmCluster, objects):
+        places = of_slurm_cluster(cluster, objects) + _operators(operators)
+        ways = _ways(kubectl, places, _nodes(kubectl, places))
+        found.append(Found("SlurmCluster", cluster.metadata.name, ways))
     return found
+
+
+def _served(kubectl: Kubectl) -> list[str]:
+    """Kinds of either API that the cluster has."""
+    found: list[str] = []
+    for group in _GROUPS:
+        said = kubectl("api-resources", f"--api-group={group}", "--output=name")
+        found += [one for one in said.split() if one in _KINDS]
+    return found
+
+
+def _ways(kubectl: Kubectl, places: Sequence[Place], nodes: Sequence[SlurmNode]) -> list[Way]:
+    tried = _tried(kubectl, places)
+    return table(places, tried, {one.name: one for one in nodes})
 
 
 def _cgroup_conf(kubectl: Kubectl, places: Sequence[Place]) -> str:
@@ -209,62 +231,11 @@ def _cgroup_conf(kubectl: Kubectl, places: Sequence[Place]) -> str:
     return ""
 
 
-def here(controller: Controller, objects: Sequence[Json]) -> list[Place]:
-    """slurmctld, slurmdbd, and a pod of each NodeSet, LoginSet and RestApi of the cluster."""
-    name, space = controller.metadata.name, controller.metadata.namespace
-    pods = [one for one in _of(Pod, objects) if one.status.phase == "Running"]
-
-    def place(role: str, instance: str, host: str = "", port: int = 0) -> list[Place]:
-        wanted = app_labels.selector_labels(role, instance).items()
-        fits = [one for one in pods if wanted <= one.metadata.labels.items()]
-        fits.sort(key=lambda one: (not one.ready, one.metadata.name))
-        if not fits:
-            return []
-        pod = fits[0]
-        own = role == "slurmd"
-        at, behind = (pod.status.pod_ip or "", daemons.SLURMD_PORT) if own else (host, port)
-        # By its Slurm node, the key of slurmctld's node list.
-        called = pod.host if own else pod.metadata.name
-        return [Place(role, called, pod.metadata.name, role, at, behind)]
-
-    host, port = names.slurmctld_host(controller), names.slurmctld_port(controller)
-    found = place("slurmctld", name, host, port)
-    if controller.spec.external:
-        found = [Place("slurmctld", "", host=host, port=port)]
-    ref = controller.spec.accounting_ref
-    for one in _of(Accounting, objects):
-        if ref is not None and one.metadata.name == ref.name:
-            at, behind = names.accounting_host(one), names.accounting_port(one)
-            inside = place("slurmdbd", one.metadata.name, at, behind)
-            found += inside or [Place("slurmdbd", "", host=at, port=behind)]
-    for kind, role in ((NodeSet, "slurmd"), (LoginSet, "login")):
-        for member in _of(kind, objects):
-            if member.spec.controller_ref.name == name:
-                found += place(role, member.metadata.name)
-    for rest in _of(RestApi, objects):
-        if rest.spec.controller_ref.name == name:
-            behind = rest.spec.service.port or daemons.SLURMRESTD_PORT
-            at = f"{names.restapi_service(rest)}.{space}"
-            found += place("slurmrestd", rest.metadata.name, at, behind)
-    return found
-
-
 def _operators(pods: Sequence[Json]) -> list[Place]:
-    found = [one for one in _of(Pod, pods) if one.ready][:1]
+    found = [one for one in of_kind(Pod, pods) if one.ready][:1]
     return [
         Place("operator", "", f"{one.metadata.namespace}/{one.metadata.name}", "operator")
         for one in found
-    ]
-
-
-def external_nodes(objects: Sequence[Json], nodes: Sequence[SlurmNode]) -> list[Place]:
-    """The nodes that are no pods of this namespace."""
-    workers = [one for one in _of(Pod, objects) if _ROLE.items() <= one.metadata.labels.items()]
-    pods = {one.host for one in workers}
-    return [
-        Place("slurmd", one.name, host=one.address, port=daemons.SLURMD_PORT)
-        for one in nodes
-        if one.name not in pods
     ]
 
 
@@ -314,8 +285,3 @@ def _tried(kubectl: Kubectl, places: Sequence[Place]) -> dict[tuple[str, str], s
         for answers in pool.map(ask, wanted):
             found |= answers
     return found
-
-
-def _of(kind: type[T], objects: Sequence[Any]) -> list[T]:
-    """Objects of one kind, typed."""
-    return [msgspec.convert(one, kind) for one in objects if one["kind"] == kind.__name__]

@@ -125,14 +125,15 @@ def test_ways_of_the_network_name_both_ends_and_a_closed_one_ends_with_1(
 
     def read(kubectl: network.Kubectl) -> list[network.Found]:
         assert kubectl.options == ()
-        return [network.Found("slurm", [way], "a remark")]
+        return [network.Found("Controller", "slurm", [way], "a remark")]
 
     monkeypatch.setattr(network, "read_clusters", read)
     done = CliRunner().invoke(app, ["network", "-o", "json"])
     assert done.exit_code == 1
     assert json.loads(done.stdout) == [
         {
-            "controller": "slurm",
+            "kind": "Controller",
+            "name": "slurm",
             "ways": [
                 {
                     "from": {"role": "slurmctld", "name": "", "pod": "slurm-0"},
