@@ -71,7 +71,7 @@ async def _cpu(call: Callable[[str], Awaitable[object]], url: str, times: int) -
     return (time.process_time() - began) / times * 1000
 
 
-def _tell(what: str, own: list[float], library: list[float], unit: str) -> None:
+def _print(what: str, own: list[float], library: list[float], unit: str) -> None:
     def shown(found: list[float]) -> str:
         return f"{statistics.median(found):.3g} ({min(found):.3g} to {max(found):.3g}) {unit}"
 
@@ -87,7 +87,7 @@ async def http(port: int) -> None:
         for _ in range(ROUNDS):
             own.append(await _cpu(exchange, url, times))
             library.append(await _cpu(lambda url: _by_h11(h11, url), url, times))
-        _tell(f"h11, {path[1:]} reply", own, library, "ms")
+        _print(f"h11, {path[1:]} reply", own, library, "ms")
 
 
 def tokens() -> None:
@@ -107,9 +107,9 @@ def tokens() -> None:
         return found
 
     made = each(lambda: jwt.mint(KEY, "slurm", 900, now))
-    _tell("PyJWT, made", made, each(lambda: pyjwt.encode(claims, KEY, algorithm="HS256")), "us")
+    _print("PyJWT, made", made, each(lambda: pyjwt.encode(claims, KEY, algorithm="HS256")), "us")
     read = each(lambda: pyjwt.decode(token, KEY, algorithms=["HS256"]))
-    _tell("PyJWT, checked", each(lambda: jwt.verify(KEY, token, now)), read, "us")
+    _print("PyJWT, checked", each(lambda: jwt.verify(KEY, token, now)), read, "us")
 
 
 def main() -> None:
