@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import pytest
 
 from api.kube_support import Gate, Node, client_of, eventually, namespace_of
-from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS, ConfigMap
 from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.controllers.caches.store import CacheStore
 from penstock.kube import (
     AlreadyExistsError,
     Backoff,
@@ -24,6 +25,7 @@ from penstock.kube import (
     ForbiddenError,
     HttpTransport,
     Lease,
+    Manager,
     NotFoundError,
     NotLeaderError,
     Pace,
@@ -102,6 +104,19 @@ async def test_selectors_and_namespaces_narrow_a_cache(api_node: Node) -> None:
         named = Cache(client, CONFIG_MAPS, namespaces=[two], fields="metadata.name=plain")
         async with running(named):
             assert [o.metadata.name for o in named] == ["plain"]
+
+
+async def test_releases_of_helm_are_never_read_and_other_secrets_are(api_node: Node) -> None:
+    async with namespace_of(api_node) as (client, namespace):
+        for name, kind in (("key", "Opaque"), ("sh.helm.release.v1.x.v1", "helm.sh/release.v1")):
+            meta = {"namespace": namespace, "name": name}
+            await client.create(SECRETS, {"kind": "Secret", "metadata": meta, "type": kind})
+        cache = CacheStore(Manager(client, namespaces=[namespace])).of(SECRETS)
+        async with running(cache):
+            assert [one.metadata.name for one in cache] == ["key"]
+            meta = {"namespace": namespace, "name": "later"}
+            await client.create(SECRETS, {"kind": "Secret", "metadata": meta})
+            await until(cache, lambda: cache.get(f"{namespace}/later") is not None)
 
 
 async def test_own_writes_are_expected_until_the_cache_shows_them(api_node: Node) -> None:

@@ -15,6 +15,7 @@ from penstock.api.kubernetes.kinds import (
     PODS,
     ROLE_BINDINGS,
     ROLES,
+    SECRETS,
     SERVICE_ACCOUNTS,
     SERVICE_MONITORS,
     ConfigMap,
@@ -32,6 +33,8 @@ DAEMONS = tuple(app_labels.COMPONENTS)
 WORKERS = ("slurmd",)
 MONITORS = ("slurm-exporter",)
 """That of PodMonitors."""
+_FIELDS: Mapping[Resource[Any], str] = {SECRETS: "type!=helm.sh/release.v1"}
+"""Field selectors. Helm keeps ten whole releases of each chart in Secrets of up to 1 MiB."""
 
 
 class CacheStore:
@@ -72,8 +75,12 @@ class CacheStore:
         """
         found = cast("Cache[T] | None", self._caches.get(resource))
         if found is None or (raw and not found.keep_raw):
-            labels = self._selectors.get(resource, "")
-            found = self._caches[resource] = self._manager.cache(resource, labels=labels, raw=raw)
+            found = self._caches[resource] = self._manager.cache(
+                resource,
+                labels=self._selectors.get(resource, ""),
+                fields=_FIELDS.get(resource, ""),
+                raw=raw,
+            )
         return found
 
     def index(self, index: IndexBy[T]) -> Index[T]:
