@@ -140,9 +140,8 @@ class RestoreObserver:
         return sorted(
             (
                 pod
-                for pod in self._caches.pods
-                if pod.metadata.namespace == meta.namespace
-                and pod.metadata.labels.get(app_labels.APP_INSTANCE) == meta.name
+                for pod in self._caches.pods_in.get(meta.namespace)
+                if pod.metadata.labels.get(app_labels.APP_INSTANCE) == meta.name
                 and pod.metadata.labels.get(app_labels.APP_COMPONENT) not in names.COMPONENTS
                 and pod.status.phase not in ENDED
             ),
