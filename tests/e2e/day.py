@@ -36,6 +36,10 @@ from penstock.local.node import Node
 MINUTES = float(os.environ.get("PENSTOCK_DAY_MINUTES", "10"))
 SECONDS = MINUTES * 60
 CALM_S = 300.0
+SOON = "SlurmdTimeout=30\n"
+"""A job that slurmctld had started when it was killed, and whose slurmd knows nothing of it, counts
+as running until the node registers again: after some twenty pings, a third of this time apart. Then
+it is requeued."""
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
 SCRIPTS = "/opt/slurm_scripts"
 FAULT = "/run/fault"
@@ -117,6 +121,7 @@ def records(site: Site, spare: str) -> Generator[ClusterRecords]:
     documents = list(yaml.safe_load_all(EXAMPLE.read_text()))
     spec = documents[-1]["spec"]
     spec["healthCheckConfig"] = CHECKED
+    spec["customSlurmConfig"] = spec.get("customSlurmConfig", "") + SOON
     spec["slurmNodes"]["worker"]["size"] = 3
     text = yaml.safe_dump_all(documents)
     made = SlurmClusterSite(

@@ -121,7 +121,8 @@ def maintain(world: NebiusWorld, mode: str, seconds: float, which: int) -> None:
     """A maintenance mode, for a while."""
     space = world.space(which)
     world.edit_cluster(space, {"maintenance": mode})
-    world.later(seconds, lambda: world.edit_cluster(space, {"maintenance": "none"}))
+    # As it was: the cluster may have been created anew meanwhile, or not yet.
+    world.later(seconds, lambda: world.edit_cluster(space, {"maintenance": None}))
 
 
 def recreate_cluster(world: NebiusWorld, seconds: float, which: int) -> None:

@@ -74,6 +74,8 @@ class SlurmConnection:
     """Whether checks write comments of nodes beside the operator's record."""
     comments: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Locked between reading comments of nodes and writing them: each has parts of two writers."""
+    states: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Locked between reading states of nodes and changing them: a drain replaces another one."""
     swept: Slurmrestd | None = None
     """The client with which stand-ins of a killed process were searched."""
 

@@ -69,14 +69,15 @@ class SlurmActor:
         if not changes and not comments and not places and not features:
             return done
         if changes:
-            connection.mirror.poll_soon()
-            snapshot = await connection.mirror.poll()
-            if source.has_newer():
-                return [False]
-            now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
-            done += await gather(
-                self._change(workers.marks, client, one, now, batch) for one in changes
-            )
+            async with connection.states:
+                connection.mirror.poll_soon()
+                snapshot = await connection.mirror.poll()
+                if source.has_newer():
+                    return [False]
+                now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
+                done += await gather(
+                    self._change(workers.marks, client, one, now, batch) for one in changes
+                )
         done += await gather(self._place(client, workers, one, batch) for one in places)
         if comments:
             done += await self._write_comments(workers, connection, client, comments, batch)

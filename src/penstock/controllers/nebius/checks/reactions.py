@@ -10,6 +10,7 @@ from penstock.catalog.event import Event
 from penstock.controllers.nebius.checks.drain_room import DrainRoom
 from penstock.controllers.nebius.checks.reservations import NodeReservations
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.decide.check.out_nodes import node_state
 from penstock.decide.check.reaction import NodeResult, next_change, next_comment
 from penstock.decide.drain.check_drain import Drain, NodeState
@@ -35,21 +36,20 @@ class NodeReactions:
         own: NodeResult,
         others: Callable[[str], Sequence[NodeResult]],
         room: DrainRoom,
-        comments: asyncio.Lock,
+        link: SlurmConnection,
     ) -> bool:
         """Query the node and change it; whether it was changed. Raises SlurmError.
 
         A node without a record has nothing to change. One for which there is no room is commented
-        only. `others` returns the last results of other
-        checks on a node: only those of a drained or commented one matter, and reading them takes
-        long.
+        only. `others` returns the last results of other checks on a node: only those of a drained
+        or commented one matter, and reading them takes long.
         """
         try:
             node = await client.node(name)
             state = node_state(node)
             last = others(name) if state.is_drained or state.comment else ()
-            drained = await self._drain(check, client, name, state, own, last, room)
-            commented = await self._comment(check, client, node, own, last, comments)
+            drained = await self._drain(check, client, name, state, own, last, room, link.states)
+            commented = await self._comment(check, client, node, own, last, link.comments)
             reserved = await self._reservations.react(check, client, name, own, room)
         except NotFoundError:
             return False
@@ -64,23 +64,26 @@ class NodeReactions:
         own: NodeResult,
         others: Sequence[NodeResult],
         room: DrainRoom,
+        states: asyncio.Lock,
     ) -> bool:
         change = next_change(state, own, others)
         if change is None:
             return False
-        if isinstance(change, Drain) and not state.is_drained:
-            if not await room.admits(name):
-                return False
-            # Another check may have drained it while this one waited for its turn.
+        if isinstance(change, Drain) and not state.is_drained and not await room.admits(name):
+            return False
+        async with states:
+            # Others may have drained it while this one waited for its turn.
             change = next_change(node_state(await client.node(name)), own, others)
-            if change is None:
-                return False
+            if isinstance(change, Drain):
+                await client.update_node(name, state=["DRAIN"], reason=change.reason)
+            elif change is not None:
+                await client.update_node(name, state=["UNDRAIN"])
+        if change is None:
+            return False
         if isinstance(change, Drain):
-            await client.update_node(name, state=["DRAIN"], reason=change.reason)
             words = f"Drained Slurm node {name}: {change.reason}"
             self._events.warning(check, Event.CHECK_DRAINED, words, "Drain")
         else:
-            await client.update_node(name, state=["UNDRAIN"])
             words = f"Undrained Slurm node {name}: job {own.result.job} completed on it"
             self._events.normal(check, Event.CHECK_UNDRAINED, words, "Undrain")
         return True

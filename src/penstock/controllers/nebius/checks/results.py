@@ -264,7 +264,7 @@ class ResultCollector:
                 continue
             try:
                 changed |= await self._reactions.react(
-                    check, client, node, NodeResult(own, result), others, room, link.comments
+                    check, client, node, NodeResult(own, result), others, room, link
                 )
             except SlurmError as error:
                 kept.add(node)
