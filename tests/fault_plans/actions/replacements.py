@@ -129,7 +129,7 @@ class Replacements:
                 record = slurm.ctld.nodes.get(node)
                 is_new = uid and uid != self._clusters[space, node]
                 pod = self._pod(space, node)
-                # Of a pod that somebody evicted before, nobody knows which machine was meant.
+                # Of a pod that somebody evicted before, nobody knows which node was meant.
                 moved = pod is not None and pod["metadata"]["uid"] != self._pods[space, node]
                 forgot = is_new or (moved and not self._recorded(cluster, node))
                 if forgot and record is not None and record.reason == reason and pod is not None:
