@@ -121,7 +121,7 @@ def maintain(world: NebiusWorld, mode: str, seconds: float, which: int) -> None:
     """A maintenance mode, for a while."""
     space = world.space(which)
     world.edit_cluster(space, {"maintenance": mode})
-    # As it was: the cluster may have been created anew meanwhile, or not yet.
+    # As it was: another cluster may have been created meanwhile, or none yet.
     world.later(seconds, lambda: world.edit_cluster(space, {"maintenance": None}))
 
 
