@@ -39,6 +39,8 @@ class Replacements:
         """By namespace and Slurm node: reason of its drain, and uid of the Kubernetes node."""
         self._clusters: dict[tuple[str, str], str] = {}
         """The uid of the SlurmCluster at the time of that drain."""
+        self._places: dict[tuple[str, str], str] = {}
+        """The name of that Kubernetes node."""
         self._pods: dict[tuple[str, str], str] = {}
         """The uid of the worker's pod at that time."""
         self.deleted: list[str] = []
@@ -66,6 +68,7 @@ class Replacements:
         reason = f"{PREFIX} gpu_health: fault {self._breaks} [hc_program]"
         slurm.ctld.update_node(node, ["DRAIN"], {"reason": reason}, user="root")
         self._drains[space, node] = (reason, machine["metadata"]["uid"])
+        self._places[space, node] = on
         self._pods[space, node] = pod["metadata"]["uid"] if pod is not None else ""
         cluster = world.cluster(space)
         self._clusters[space, node] = cluster["metadata"]["uid"] if cluster is not None else ""
@@ -80,7 +83,10 @@ class Replacements:
         pod = self._pod(space, node)
         on = pod["spec"].get("nodeName", "") if pod is not None else ""
         machine = self._world.server.find(NODES, "", on) if on else None
-        return drained == reason and machine is not None and machine["metadata"]["uid"] != uid
+        if machine is None:
+            # Another one, which has left since.
+            return drained == reason and on not in {"", self._places.get((space, node))}
+        return drained == reason and machine["metadata"]["uid"] != uid
 
     def _replaces(self, node: Json) -> None:
         meta, broken = node["metadata"], self._world.promises.broken

@@ -43,16 +43,33 @@ async def write_status(
 
 
 def merge_patch(old: Json, new: Json) -> Json:
-    """The JSON merge patch (RFC 7386) that makes `old` be `new`; empty when they are equal."""
+    """The JSON merge patch (RFC 7386) that makes `old` be `new`; empty when they are equal.
+
+    An object in it that differs is there with all its fields.
+    """
     patch: Json = {}
     for key in old.keys() | new.keys():
         before, after = old.get(key), new.get(key)
         if before == after:
             continue
         if isinstance(before, dict) and isinstance(after, dict):
-            patch[key] = merge_patch(cast("Json", before), cast("Json", after))
+            patch[key] = _whole(cast("Json", before), cast("Json", after))
         else:
             patch[key] = after
+    return patch
+
+
+def _whole(old: Json, new: Json) -> Json:
+    """A part with all its fields, and null for those that go.
+
+    Its fields were found together, as a revision and what it was made of. With some of them only,
+    it would be a mixture with what another write has left.
+    """
+    patch: Json = dict.fromkeys(old.keys() - new.keys())
+    for key, after in new.items():
+        before = old.get(key)
+        nested = isinstance(before, dict) and isinstance(after, dict)
+        patch[key] = _whole(cast("Json", before), cast("Json", after)) if nested else after
     return patch
 
 

@@ -47,6 +47,14 @@ def test_only_a_difference_is_a_patch(old: Json, new: Json):
     assert (merge_patch(old, new) == {}) == (old == new)
 
 
+def test_fields_that_were_found_together_are_sent_together():
+    """Another write may have left another revision: the pair would be one that nobody found."""
+    old = {"workers": {"revision": "b", "of": "6", "idle": 1, "gone": {"x": 1, "y": 2}}}
+    new = {"workers": {"revision": "b", "of": "7", "idle": 1, "gone": {"y": 2}}}
+    patch = merge_patch(old, new)
+    assert patch == {"workers": {**new["workers"], "gone": {"x": None, "y": 2}}}
+
+
 def of(status: NodeSetStatus) -> NodeSet:
     return msgspec.structs.replace(nodesets.nodeset(), status=status)
 
