@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
+from penstock.base.whole_patch import whole_patch
 from penstock.catalog.marks import kubernetes
 from penstock.kube import Client, KubeError, Manager, NotFoundError
 from penstock.preview.previewed_api import PreviewedApi
@@ -73,14 +74,5 @@ def merge_patch(live: Json, document: Json) -> Json:
     """The patch that `kubectl apply` sends: what the file has, and no more what it had before."""
     note = live["metadata"].get("annotations", {}).get(LAST_APPLIED)
     last: Json = msgspec.json.decode(note) if note else {}
-    return {k: v for k, v in _three_way(last, document).items() if k not in {"apiVersion", "kind"}}
-
-
-def _three_way(last: Json, new: Json) -> Json:
-    gone: Json = {key: None for key in last if key not in new}
-    kept: Json = {}
-    for key, value in new.items():
-        before = last.get(key)
-        nested = isinstance(value, dict) and isinstance(before, dict)
-        kept[key] = _three_way(cast("Json", before), cast("Json", value)) if nested else value
-    return {**gone, **kept}
+    patch = whole_patch(last, document)
+    return {k: v for k, v in patch.items() if k not in {"apiVersion", "kind"}}

@@ -9,6 +9,7 @@ import msgspec
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.base.whole_patch import whole_patch
 from penstock.kube import Client, NotFoundError
 
 T = TypeVar("T", bound=KubeObject)
@@ -45,7 +46,8 @@ async def write_status(
 def merge_patch(old: Json, new: Json) -> Json:
     """The JSON merge patch (RFC 7386) that makes `old` be `new`; empty when they are equal.
 
-    An object in it that differs is there with all its fields.
+    An object in it that differs is there with all its fields: they were found together, as a
+    revision and what it was made of. Some of them alone would mix with what another write has left.
     """
     patch: Json = {}
     for key in old.keys() | new.keys():
@@ -53,23 +55,9 @@ def merge_patch(old: Json, new: Json) -> Json:
         if before == after:
             continue
         if isinstance(before, dict) and isinstance(after, dict):
-            patch[key] = _whole(cast("Json", before), cast("Json", after))
+            patch[key] = whole_patch(cast("Json", before), cast("Json", after))
         else:
             patch[key] = after
-    return patch
-
-
-def _whole(old: Json, new: Json) -> Json:
-    """A part with all its fields, and null for those that go.
-
-    Its fields were found together, as a revision and what it was made of. With some of them only,
-    it would be a mixture with what another write has left.
-    """
-    patch: Json = dict.fromkeys(old.keys() - new.keys())
-    for key, after in new.items():
-        before = old.get(key)
-        nested = isinstance(before, dict) and isinstance(after, dict)
-        patch[key] = _whole(cast("Json", before), cast("Json", after)) if nested else after
     return patch
 
 
