@@ -15,7 +15,11 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.accounting import ACCOUNTINGS
+from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.api.slinky.loginset import LOGINSETS
+from penstock.api.slinky.nodeset import NODESETS
+from penstock.api.slinky.restapi import RESTAPIS
 from penstock.cli.network_places import (
     external_nodes,
     of_controller,
@@ -27,14 +31,7 @@ from penstock.decide.advice import cgroups
 from penstock.decide.cluster.network import Place, SlurmNode, Way, lines, pairs, table
 
 OPERATOR = "penstock-operator"
-_GROUPS: Final = ("slinky.slurm.net", SLURM_CLUSTERS.group)
-_KINDS: Final = frozenset(
-    {
-        *(f"{one}.slinky.slurm.net" for one in ("accountings", "controllers", "loginsets")),
-        *(f"{one}.slinky.slurm.net" for one in ("nodesets", "restapis")),
-        f"{SLURM_CLUSTERS.plural}.{SLURM_CLUSTERS.group}",
-    }
-)
+_READ: Final = (CONTROLLERS, ACCOUNTINGS, NODESETS, LOGINSETS, RESTAPIS, SLURM_CLUSTERS)
 _FETCHED = "/run/slurm/conf/cgroup.conf"
 """Where slurmd keeps what it fetched. Source: slurmd(8), --conf-server."""
 EXEC_S = 40.0
@@ -208,11 +205,11 @@ def read_clusters(kubectl: Kubectl) -> list[Found]:
 
 def _served(kubectl: Kubectl) -> list[str]:
     """Kinds of either API that the cluster has."""
-    found: list[str] = []
-    for group in _GROUPS:
-        said = kubectl("api-resources", f"--api-group={group}", "--output=name")
-        found += [one for one in said.split() if one in _KINDS]
-    return found
+    there: list[str] = []
+    for group in sorted({one.group for one in _READ}):
+        there += kubectl("api-resources", f"--api-group={group}", "--output=name").split()
+    wanted = (f"{one.plural}.{one.group}" for one in _READ)
+    return [one for one in wanted if one in there]
 
 
 def _ways(kubectl: Kubectl, places: Sequence[Place], nodes: Sequence[SlurmNode]) -> list[Way]:

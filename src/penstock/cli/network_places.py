@@ -35,9 +35,10 @@ _ROLE: Final = {app_labels.APP_NAME: "slurmd"}
 def of_controller(controller: Controller, objects: Sequence[Json]) -> list[Place]:
     """slurmctld, slurmdbd, and a pod of each NodeSet, LoginSet and RestApi of the cluster."""
     name, space = controller.metadata.name, controller.metadata.namespace
+    pods = _running(objects)
 
     def place(role: str, instance: str, host: str = "", port: int = 0) -> list[Place]:
-        fits = _running(objects, app_labels.selector_labels(role, instance))
+        fits = _with(pods, app_labels.selector_labels(role, instance))
         if not fits:
             return []
         pod = fits[0]
@@ -74,25 +75,25 @@ def of_slurm_cluster(cluster: SlurmCluster, objects: Sequence[Json]) -> list[Pla
     name, space = cluster.metadata.name, cluster.metadata.namespace
     declared = cluster.spec.slurm_nodes
     rest = declared.rest.rest
+    pods = _running(objects)
     found: list[Place] = []
     for role, component, container, host, port in (
         ("slurmctld", "controller", "slurmctld", "", declared.controller.slurmctld.port),
         ("slurmdbd", "accounting", "accounting", "", None),
         ("slurmrestd", "rest", "slurmrestd", f".{space}", rest.port if rest else None),
     ):
-        pods = _running(objects, nebius_labels.selector_labels(component, name))
         at = f"{nebius_names.service(name, component)}{host}"
         behind = port or _PORTS[role]
         found += [
             Place(role, one.metadata.name, one.metadata.name, container, at, behind)
-            for one in pods[:1]
+            for one in _with(pods, nebius_labels.selector_labels(component, name))[:1]
         ]
-    logins = _running(objects, nebius_labels.selector_labels("login", name))
+    logins = _with(pods, nebius_labels.selector_labels("login", name))
     found += [Place("login", one.metadata.name, one.metadata.name, "sshd") for one in logins[:1]]
     workers = [
         one
         for component in ("worker", "nodeset")
-        for one in _running(objects, nebius_labels.selector_labels(component, name))
+        for one in _with(pods, nebius_labels.selector_labels(component, name))
     ]
     first = {one.metadata.labels.get(nebius_labels.NODE_SET, ""): one for one in workers[::-1]}
     for one in sorted(first.values(), key=lambda one: one.metadata.name):
@@ -117,11 +118,14 @@ def _slurmd_port(objects: Sequence[Json], pod: str) -> int:
     return next(ports, daemons.SLURMD_PORT)
 
 
-def _running(objects: Sequence[Json], labels: dict[str, str]) -> list[Pod]:
-    """Pods with these labels that run, the ready ones first."""
+def _running(objects: Sequence[Json]) -> list[Pod]:
+    """Pods that run, the ready ones first."""
     pods = [one for one in of_kind(Pod, objects) if one.status.phase == "Running"]
-    fits = [one for one in pods if labels.items() <= one.metadata.labels.items()]
-    return sorted(fits, key=lambda one: (not one.ready, one.metadata.name))
+    return sorted(pods, key=lambda one: (not one.ready, one.metadata.name))
+
+
+def _with(pods: Sequence[Pod], labels: dict[str, str]) -> list[Pod]:
+    return [one for one in pods if labels.items() <= one.metadata.labels.items()]
 
 
 def external_nodes(objects: Sequence[Json], nodes: Sequence[SlurmNode]) -> list[Place]:
