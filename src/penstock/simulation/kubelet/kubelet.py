@@ -132,14 +132,15 @@ class SimulatedNodes:
             self._lifecycles.get(f"{namespace}/{name}"),
         )
         sidecar = life.sidecar if life is not None and container == "reconfigure" else None
-        if pod is not None and container == munge.CONTAINER:
-            return munge.log(self.server, pod)
-        if pod is None or (sidecar is None and container not in slurmdbd.CONTAINERS):
+        others = {*slurmdbd.CONTAINERS, munge.CONTAINER}
+        if pod is None or (sidecar is None and container not in others):
             return None
         if pod["spec"].get("nodeName") in self.silent:
             raise StatusError(500, "the kubelet does not answer")
         if sidecar and (status := self.unreadable_logs.get(namespace)):
             raise StatusError(status, "logs cannot be read")
+        if container == munge.CONTAINER:
+            return munge.log(self.server, pod)
         return "\n".join(sidecar.lines) if sidecar else self.slurmdbds.log(namespace, name)
 
     def database(self, namespace: str, *, answers: bool) -> None:
