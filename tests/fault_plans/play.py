@@ -30,7 +30,7 @@ from penstock.simulation.event_loop import StuckError, simulate
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
 PATIENCE_S = 1200.0
-ANEW = frozenset({"recreate_cluster", "remake_nodeset", "uninstall"})
+RECREATED = frozenset({"recreate_cluster", "remake_nodeset", "uninstall"})
 """Steps in which users delete an object and create another one of its name."""
 TIMERS = 60_000
 """A plan that sets more will not end: usual ones set some thousand."""
@@ -112,7 +112,7 @@ def beside_its_twin(outcome: Outcome) -> list[str]:
     twin = play(replace(plan, steps=steps), silence=0.0, until=outcome.healed_at)
     found = [f"without faults: {one}" for one in twin.broken]
     if twin.declared != outcome.declared:
-        if any(step.name in ANEW for step in steps):
+        if any(step.name in RECREATED for step in steps):
             # What users change of an object is lost with it, and when it goes differs.
             return found
         found.append("without faults: something else is declared in the end")

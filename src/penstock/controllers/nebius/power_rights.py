@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.api.nebius.names import cluster_of
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SlurmCluster
@@ -33,14 +35,13 @@ class PowerRights:
             for kind, name in power_account.removed(cluster)
             if self._objects.has_own(obj, kind, name)
         ]
-        if not unused or await self._are_needed(obj):
+        if not unused or power_account.is_own(await self._as_declared_now(obj, cluster)):
             return
         for kind, name in unused:
             await self._objects.remove(obj, self._events, kind, name)
 
-    async def _are_needed(self, obj: SlurmCluster) -> bool:
+    async def _as_declared_now(self, obj: SlurmCluster, cluster: ClusterInputs) -> ClusterInputs:
         meta = obj.metadata
         found = await self._client.list(NODE_SETS, Selector(namespace=meta.namespace))
-        own = (one for one in found.items if cluster_of(one) == meta.name)
-        named = obj.spec.slurm_nodes.controller.service_account_name
-        return not named and any(one.spec.ephemeral_nodes for one in own)
+        own = tuple(one for one in found.items if cluster_of(one) == meta.name)
+        return replace(cluster, node_sets=own)

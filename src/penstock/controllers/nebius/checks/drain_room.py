@@ -12,7 +12,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.decide.check.check_share import DEFAULT, drainable, is_share, limit
 from penstock.decide.check.out_nodes import RESERVED, out_by_checks
 from penstock.slurm import hostlist
-from penstock.slurm.known import Known, Unknown
+from penstock.slurm.known import Fact, Known
 from penstock.slurm.mirror.reservations import read_reservation
 from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest.client import Slurmrestd
@@ -53,7 +53,7 @@ class DrainRoom:
         client: Slurmrestd,
         share: str,
         lock: asyncio.Lock,
-        last: Known[Mapping[str, Node]] | Unknown,
+        last: Fact[Mapping[str, Node]],
     ) -> None:
         self._client, self._share, self._lock, self._last = client, share, lock, last
         self._has_lock = False
