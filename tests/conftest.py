@@ -4,8 +4,11 @@ import contextlib
 import os
 import secrets
 import signal
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,10 @@ NICE = 5
 """Niceness of tests that need no node, beside those that do."""
 SHORT, WIDE = 8, 400
 """Lines, and characters of each, of a failure in the summary at the very end."""
+KEPT = Path(tempfile.gettempdir()) / "penstock-failed-tests"
+"""Where failures are written with all that they showed: of a long output, little may be kept."""
+MOST_KEPT = 50
+"""Files there."""
 BEFORE = pytest.StashKey[int]()
 FAILED = pytest.StashKey[Counter[str]]()
 """How many tests failed so far, by file."""
@@ -97,6 +104,7 @@ class Failures:
             told = f"{report.when} of {report.nodeid} after {report.duration:.0f} s"
             lines = _why(report)
             self._told.append((told, lines))
+            _keep(report)
             first = next((one for one in lines if not one.startswith(">")), "")
             self._config.get_terminal_writer().line(f"\nFAILED {told}: {first}")
 
@@ -113,6 +121,21 @@ class Failures:
             for line in lines[:SHORT]:
                 terminalreporter.line(f"    {line[:WIDE]}")
         return result
+
+
+def _keep(report: pytest.TestReport) -> None:
+    """Write a failure with its sections to a file of its own, and remove the oldest ones."""
+    KEPT.mkdir(exist_ok=True)
+    name = report.nodeid.replace("/", "-")[-150:]
+    parts = [
+        report.longreprtext,
+        *(f"---- {title} ----\n{text}" for title, text in report.sections),
+    ]
+    Path(KEPT, f"{time.strftime('%m%d-%H%M%S')}-{report.when}-{name}.txt").write_text(
+        "\n".join(parts)
+    )
+    for old in sorted(KEPT.iterdir())[:-MOST_KEPT]:
+        old.unlink()
 
 
 def _why(report: pytest.TestReport) -> list[str]:

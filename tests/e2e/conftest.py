@@ -13,6 +13,7 @@ import pytest
 
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import OPERATOR, Site
+from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.errors import LocalError
 from penstock.local.install import SYSTEM
 from penstock.local.node import Node
@@ -27,22 +28,27 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report: pytest.TestReport = yield
     funcargs: dict[str, Any] = getattr(item, "funcargs", {})
     site = funcargs.get("site") or next(
-        (one.site for one in funcargs.values() if isinstance(one, Cluster)), None
+        (one.site for one in funcargs.values() if isinstance(one, Cluster | SlurmClusterSite)), None
     )
     if report.failed and isinstance(site, Site):
         for name, command in SHOWN.items():
             report.sections.append((name, _said(site, command)))
         report.sections.append(("metrics", _metrics(site)))
-        for cluster in (one for one in funcargs.values() if isinstance(one, Cluster)):
-            report.sections += _slurmctlds(cluster)
+        for cluster in funcargs.values():
+            if isinstance(cluster, Cluster):
+                report.sections += _slurmctlds(site, cluster.namespace)
+            elif isinstance(cluster, SlurmClusterSite):
+                report.sections += _slurmctlds(site, cluster.namespace)
     return report
 
 
-KINDS = "controllers,accountings,restapis,nodesets,loginsets,tokens,partitions"
+KINDS = "controllers,accountings,restapis,nodesets,loginsets,tokens,partitions,slurmclusters"
 SHOWN = {
     "operator": ("-n", SYSTEM, "logs", f"deploy/{OPERATOR}", f"--tail={LAST}"),
     "kinds": ("get", KINDS, "-A", "-o", "wide"),
     "pods": ("get", "pods", "-A", "-o", "wide"),
+    "events": ("get", "events", "-A", "--sort-by=.metadata.creationTimestamp"),
+    "slurmclusters": ("get", "slurmclusters", "-A", "-o", "yaml"),
 }
 
 
@@ -63,11 +69,12 @@ def _metrics(site: Site) -> str:
     return "\n".join(f"{k} {v:g}" for k, v in found.items() if k.startswith(shown) and v)
 
 
-def _slurmctlds(cluster: Cluster) -> Generator[tuple[str, str]]:
-    """What each slurmctld of a cluster said last."""
-    for name in cluster.pods("app.kubernetes.io/name=slurmctld"):
-        log = ("-n", cluster.namespace, "logs", name, "-c", "slurmctld", f"--tail={LAST}")
-        yield name, _said(cluster.site, log)
+def _slurmctlds(site: Site, namespace: str) -> Generator[tuple[str, str]]:
+    """What each slurmctld of a namespace said last."""
+    selector = ("-l", "app.kubernetes.io/component=controller", "-o", "name")
+    for name in _said(site, ("-n", namespace, "get", "pods", *selector)).splitlines():
+        log = ("-n", namespace, "logs", name, "-c", "slurmctld", f"--tail={LAST}")
+        yield f"{namespace} {name}", _said(site, log)
 
 
 @pytest.fixture(scope="session")

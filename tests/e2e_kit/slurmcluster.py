@@ -38,7 +38,7 @@ class SlurmClusterSite:
             repository, _, tag = image.rpartition(":")
             given = f"repository: localhost/penstock/{role}, tag: 26.05-0.1.0"
             text = text.replace(given, f"repository: {repository}, tag: {tag}")
-        self.namespace, self._text, self._site = namespace, text, site
+        self.namespace, self._text, self.site = namespace, text, site
         self._workers = frozenset(workers)
         self.name = name
         self.slurmctld = f"{prefix}controller-0"
@@ -49,7 +49,7 @@ class SlurmClusterSite:
 
     def create(self, beside: str = "") -> None:
         """Create the objects in a new namespace; those of the YAML text `beside` first."""
-        self._site.kubectl("create", "namespace", self.namespace)
+        self.site.kubectl("create", "namespace", self.namespace)
         if beside:
             self.kubectl("apply", "-f", "-", stdin=beside)
         self.kubectl("apply", "-f", "-", stdin=self._text)
@@ -73,16 +73,16 @@ class SlurmClusterSite:
     def down(self) -> None:
         """Remove them."""
         gone = ("--wait=false", "--ignore-not-found")
-        self._site.kubectl("delete", "namespace", self.namespace, *gone)
+        self.site.kubectl("delete", "namespace", self.namespace, *gone)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Output of kubectl in the namespace."""
-        return self._site.kubectl("-n", self.namespace, *arguments, stdin=stdin)
+        return self.site.kubectl("-n", self.namespace, *arguments, stdin=stdin)
 
     @property
     def env(self) -> Mapping[str, str]:
         """The environment of commands that ask its Kubernetes."""
-        return self._site.node.env
+        return self.site.node.env
 
     def apply(self, one: Json) -> None:
         """Apply an object in the namespace."""
@@ -156,4 +156,11 @@ class SlurmClusterSite:
     def until_workers(self, names: Collection[str]) -> None:
         """Wait until these Slurm nodes are idle, and no others are there."""
         wanted = dict.fromkeys(names, "idle")
-        eventually(f"idle are {sorted(names)}", lambda: self.nodes() == wanted, START_S)
+
+        def are_there() -> bool:
+            found = self.nodes()
+            if found != wanted:
+                raise LookupError(f"Slurm's nodes are {found}")
+            return True
+
+        eventually(f"idle are {sorted(names)}", are_there, START_S)
