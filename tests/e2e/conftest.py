@@ -35,9 +35,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
             report.sections.append((name, _said(site, command)))
         report.sections.append(("metrics", _metrics(site)))
         for cluster in funcargs.values():
-            if isinstance(cluster, Cluster):
-                report.sections += _slurmctlds(site, cluster.namespace)
-            elif isinstance(cluster, SlurmClusterSite):
+            if isinstance(cluster, Cluster | SlurmClusterSite):
                 report.sections += _slurmctlds(site, cluster.namespace)
     return report
 
@@ -71,8 +69,9 @@ def _metrics(site: Site) -> str:
 
 def _slurmctlds(site: Site, namespace: str) -> Generator[tuple[str, str]]:
     """What each slurmctld of a namespace said last."""
-    selector = ("-l", "app.kubernetes.io/component=controller", "-o", "name")
-    for name in _said(site, ("-n", namespace, "get", "pods", *selector)).splitlines():
+    names = "jsonpath={range .items[*]}{.metadata.name} {.spec.containers[*].name}{'\\n'}{end}"
+    said = _said(site, ("-n", namespace, "get", "pods", "-o", names))
+    for name in (line.split()[0] for line in said.splitlines() if "slurmctld" in line):
         log = ("-n", namespace, "logs", name, "-c", "slurmctld", f"--tail={LAST}")
         yield f"{namespace} {name}", _said(site, log)
 
