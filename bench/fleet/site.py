@@ -16,23 +16,22 @@ from typing import Any
 import yaml
 
 from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain
-from bench.fleet.operator import Operator
+from bench.fleet.operator import HOSTS, KUBECONFIG, Operator
 from bench.fleet.slurm import FleetSlurm
 from bench.fleet.slurmctld import following
-from penstock.api.cluster import labels as app_labels
+from bench.fleet.target import SLINKY, Target
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky import names
-from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
 from penstock.local import install
 from penstock.local.components import Size
 from penstock.local.node import Node
 
 BARE = "bare"
-WORKERS = f"{app_labels.APP_NAME}=slurmd"
-ACCOUNT = "penstock-operator"
+KEPT = "nodesets,nodesets.slurm.nebius.ai,slurmclusters,activechecks"
+"""Kinds with finalizers of an operator."""
 WORKERS_A_MACHINE = 10
 """So that simulating the machines does not take what is to be measured."""
 TIMEOUT_S = 1200.0
@@ -52,24 +51,27 @@ class WorkerPods:
 class Site:
     """One cluster without workers, and an eye on its pods."""
 
-    def __init__(self, node: Node, client: Client, slurm: FleetSlurm, folder: Path) -> None:
+    def __init__(
+        self, node: Node, client: Client, slurm: FleetSlurm, folder: Path, target: Target
+    ) -> None:
         self.node = node
+        self.target = target
         self.client = client
         self.slurm = slurm
         self.folder = folder
         self.worker_pods = {SPACE: WorkerPods(), BARE: WorkerPods()}
-        self.pods = Cache(client, PODS, labels=WORKERS)
-        self.nodesets = Cache(client, NODESETS, namespaces=[SPACE])
+        self.pods = Cache(client, PODS, labels=target.workers)
+        self.nodesets = Cache(client, target.nodesets, namespaces=[SPACE])
         self._changed = asyncio.Event()
         self.pods.subscribe(self._pod)
         self.nodesets.subscribe(lambda _, __: self._changed.set())
 
     @property
-    def nodeset(self) -> NodeSet:
+    def nodeset(self) -> Any:
         """The cluster's NodeSet."""
         return self.nodeset_of(NODESET)
 
-    def nodeset_of(self, name: str) -> NodeSet:
+    def nodeset_of(self, name: str) -> Any:
         """One of several."""
         found = self.nodesets.get(f"{SPACE}/{name}")
         if found is None:
@@ -82,7 +84,7 @@ class Site:
         return {
             one.name: one.uid
             for one in every
-            if not nodeset or one.labels.get(app_labels.APP_INSTANCE) == nodeset
+            if not nodeset or one.labels.get(self.target.nodeset) == nodeset
         }
 
     @asynccontextmanager
@@ -92,7 +94,7 @@ class Site:
         Raises an ExceptionGroup when it ends before that.
         """
         async with (
-            following(self.client, self.slurm.reconfigured) as told,
+            following(self.client, self.target, self.slurm.reconfigured) as told,
             await self.start() as operator,
             asyncio.TaskGroup() as group,
         ):
@@ -104,8 +106,7 @@ class Site:
 
     async def start(self) -> Operator:
         """The operator's process, just started."""
-        kubeconfig, log = self.folder / "operator.yaml", self.folder / "operator.log"
-        return await Operator.start(kubeconfig, self.folder / "hosts", log)
+        return await Operator.start(self.target.api, self.folder)
 
     async def scale(self, replicas: int) -> None:
         """Ask for so many workers."""
@@ -122,7 +123,7 @@ class Site:
 
     async def change(self, spec: Json, name: str = NODESET) -> None:
         """Ask for something else of a NodeSet. Returns when the change is seen here too."""
-        changed = await self.client.patch(NODESETS, SPACE, name, {"spec": spec})
+        changed = await self.client.patch(self.target.nodesets, SPACE, name, {"spec": spec})
         number = changed.metadata.generation
         await self.until(
             lambda: self.nodeset_of(name).metadata.generation >= number, "the change is seen"
@@ -157,8 +158,8 @@ class Site:
         """
         shared = (f"service/{names.worker_service(CLUSTER)}", f"pdb/{names.worker_budget(CLUSTER)}")
         said = self.node.kubectl("get", *shared, "-n", SPACE, "-o", "json")
-        _apply(self.node, [_renewed_shared(one) for one in json.loads(said)["items"]])
-        selector = f"{WORKERS},{app_labels.APP_INSTANCE}={nodeset}"
+        apply(self.node, [_renewed_shared(one) for one in json.loads(said)["items"]])
+        selector = f"{self.target.workers},{self.target.nodeset}={nodeset}"
         text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", selector, "-o", "json")
         return [json.dumps(renewed(pod)).encode() for pod in json.loads(text)["items"]]
 
@@ -203,7 +204,12 @@ class Site:
 
 @asynccontextmanager
 async def site(
-    name: str, workers: int, *, cluster: Cluster = plain, machines: int = 0
+    name: str,
+    workers: int,
+    *,
+    cluster: Cluster = plain,
+    machines: int = 0,
+    target: Target = SLINKY,
 ) -> AsyncGenerator[Site]:
     """The site, on the built-in node `name` with simulated Kubernetes nodes for so many workers.
 
@@ -217,9 +223,9 @@ async def site(
         transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
         stack.push_async_callback(transport.close)
         client = Client(transport, field_manager="bench")
-        slurm = await stack.enter_async_context(FleetSlurm())
-        await asyncio.to_thread(_install, node, folder, slurm.port, cluster)
-        made = Site(node, client, slurm, folder)
+        slurm = await stack.enter_async_context(FleetSlurm(target.nodeset))
+        await asyncio.to_thread(_install, node, folder, target, cluster, slurm.port)
+        made = Site(node, client, slurm, folder, target)
         watching = [asyncio.ensure_future(one.run()) for one in (made.pods, made.nodesets)]
         try:
             await made.pods.wait_synced()
@@ -231,33 +237,38 @@ async def site(
             await asyncio.gather(*watching, return_exceptions=True)
 
 
-def _install(node: Node, folder: Path, port: int, cluster: Cluster) -> None:
-    """Kinds, the operator's rights, an account's kubeconfig for it, and the cluster."""
+def prepare(node: Node, folder: Path, target: Target, names: Iterable[str]) -> None:
+    """Kinds, the operator's rights, an account's kubeconfig for it, and names of this machine."""
     kinds = install.documents("deploy/crds")
-    _apply(node, kinds)
+    apply(node, kinds)
     established = ("wait", "--for=condition=Established", "--timeout=60s")
     node.kubectl(*established, *(f"crd/{one['metadata']['name']}" for one in kinds))
-    if cluster is not plain:
-        _clear(node)
-    rights = install.documents("deploy/operator.yaml")
+    rights = install.documents(target.manifest)
     # The operator runs outside of the cluster here: nothing would answer for its webhooks.
     left = ("Deployment", *(one["kind"] for one in rights if "webhooks" in one))
-    _apply(node, [one for one in rights if one["kind"] not in left])
-    duration = ("-n", install.SYSTEM, "--duration=48h")
-    token = node.kubectl("create", "token", ACCOUNT, *duration).strip()
+    apply(node, [one for one in rights if one["kind"] not in left])
+    duration = ("-n", target.namespace, "--duration=48h")
+    token = node.kubectl("create", "token", target.account, *duration).strip()
     config: Json = yaml.safe_load(node.kubeconfig_path.read_text())
     for user in config["users"]:
         user["user"] = {"token": token}
-    (folder / "operator.yaml").write_text(yaml.safe_dump(config))
-    hosts = Path("/etc/hosts").read_text()
-    (folder / "hosts").write_text(f"{hosts}\n127.0.0.1 {CLUSTER}-restapi.{SPACE}\n")
-    _apply(node, [_namespace(SPACE), _namespace(BARE)])
-    _apply(node, cluster(port))
+    (folder / KUBECONFIG).write_text(yaml.safe_dump(config))
+    lines = (f"127.0.0.1 {name}\n" for name in names)
+    (folder / HOSTS).write_text(f"{Path('/etc/hosts').read_text()}\n{''.join(lines)}")
+
+
+def _install(node: Node, folder: Path, target: Target, cluster: Cluster, port: int) -> None:
+    """All that the operator needs, and the cluster."""
+    prepare(node, folder, target, [f"{CLUSTER}{target.rest}.{SPACE}"])
+    if cluster is not plain:
+        _clear(node)
+    apply(node, [namespace(SPACE), namespace(BARE)])
+    apply(node, cluster(port))
 
 
 def _clear(node: Node) -> None:
     """Take away what another bench left; no operator runs that would ask Slurm about it."""
-    there = node.kubectl("get", "nodesets", "-n", SPACE, "-o", "name", "--ignore-not-found")
+    there = node.kubectl("get", KEPT, "-n", SPACE, "-o", "name", "--ignore-not-found")
     for one in there.split():
         free = ("--type=merge", "-p", json.dumps({"metadata": {"finalizers": None}}))
         node.kubectl("patch", one, "-n", SPACE, *free)
@@ -265,12 +276,14 @@ def _clear(node: Node) -> None:
     node.kubectl("delete", "namespace", SPACE, BARE, *gone)
 
 
-def _apply(node: Node, objects: list[Json]) -> None:
+def apply(node: Node, objects: list[Json]) -> None:
+    """Apply objects, whoever owns their fields."""
     text = yaml.safe_dump_all(objects)
     node.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
 
-def _namespace(name: str) -> Json:
+def namespace(name: str) -> Json:
+    """A namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 

@@ -24,8 +24,10 @@ RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
 class FleetSlurm(SimulatedSlurmrestd):
     """The stand-in. `started` and `stopping` register and stop slurmds."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodeset: str = app_labels.APP_INSTANCE) -> None:
+        """`nodeset` is the label of a pod with the feature of its node."""
         super().__init__()
+        self._nodeset = nodeset
         self._encoded: dict[str, tuple[tuple[Any, ...], bytes]] = {}
 
     async def __aenter__(self) -> FleetSlurm:
@@ -41,7 +43,7 @@ class FleetSlurm(SimulatedSlurmrestd):
                 name,
                 address=pod.status.pod_ip or "",
                 started=int(slurm.clock()),
-                features=[pod.metadata.labels.get(app_labels.APP_INSTANCE, "")],
+                features=[pod.metadata.labels.get(self._nodeset, "")],
             )
         elif node.base != "IDLE":
             node.base = "IDLE"

@@ -1,0 +1,70 @@
+"""Objects of many small clusters, each in a namespace of its own, and ways to break one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.fleet.cluster import CLUSTER, NODESET, declared
+from bench.fleet.site import namespace
+from penstock.simulation.faults import Fault
+
+Json = dict[str, Any]
+
+WORKERS = 5
+
+
+def space(number: int) -> str:
+    """Namespace of a cluster."""
+    return f"many-{number:03d}"
+
+
+def rest_host(number: int) -> str:
+    """Host of its slurmrestd."""
+    return f"{CLUSTER}-restapi.{space(number)}"
+
+
+def objects(number: int, port: int) -> list[Json]:
+    """One of them; its slurmrestd is at that port of the machine."""
+    ref: Json = {"controllerRef": {"name": CLUSTER}}
+    found = [
+        declared(
+            "Controller",
+            CLUSTER,
+            {"persistence": {"enabled": False}, "reconfigure": {"command": ["sleep", "infinity"]}},
+        ),
+        declared("RestApi", CLUSTER, {**ref, "service": {"port": port}}),
+        declared("NodeSet", NODESET, {**ref, "replicas": WORKERS, "oversubscribeNode": True}),
+    ]
+    for one in found:
+        one["metadata"]["namespace"] = space(number)
+    return [namespace(space(number)), *found]
+
+
+SLURM_FAULTS = (
+    Fault.HANG,
+    Fault.REFUSE,
+    Fault.SLOW,
+    Fault.HALF_BODY,
+    Fault.EXPIRED,
+    Fault.EMPTY_NODES,
+)
+"""What the slurmrestd of a broken cluster does."""
+_TEMPLATE: Json = {"template": {"spec": {"containers": [{"name": "other"}]}}}
+PATCHES: Mapping[str, tuple[str, Json]] = {
+    "a pod that the API server rejects": ("nodeset", _TEMPLATE),
+    "a Controller that does not exist": ("nodeset", {"controllerRef": {"name": "nowhere"}}),
+    "a key that does not exist": (
+        "controller",
+        {"slurmKeyRef": {"name": "nowhere", "key": "slurm.key"}},
+    ),
+}
+"""Kind and spec of changes that break a cluster."""
+QUOTA: Json = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "none"},
+    "spec": {"hard": {"pods": "0"}},
+}
+"""With it no pod can be created; a worker is deleted at the same time."""
+BROKEN = len(SLURM_FAULTS) + len(PATCHES) + 1

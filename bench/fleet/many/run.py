@@ -1,0 +1,150 @@
+"""The bench `many`."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from typing import Any
+
+from bench.figures import Figure, Result
+from bench.fleet.cluster import CLUSTER, NODESET
+from bench.fleet.many.cluster import (
+    BROKEN,
+    PATCHES,
+    QUOTA,
+    SLURM_FAULTS,
+    WORKERS,
+    Json,
+    space,
+)
+from bench.fleet.many.place import ManyClusters, many
+from bench.fleet.modes.figures import Row
+from bench.fleet.operator import Operator
+from bench.fleet.site import apply
+from bench.registry import Bench, Settings
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.slinky.controller import CONTROLLERS
+from penstock.api.slinky.nodeset import NODESETS
+from penstock.local.components import Size
+from penstock.local.progress import step
+
+CLUSTERS = 200
+CHANGES = 5
+"""Healthy clusters that are changed, one after the other."""
+MINUTE_S = 60.0
+REST_S = 15.0
+"""Without a request to the API server for so long counts as rest."""
+TO_BREAK_S = 30.0
+"""After so long the operator has met each broken cluster."""
+CREATED = "created by kubectl"
+READY = "created until all are ready"
+READY_CPU = "operator CPU until all are ready"
+CPU = "CPU of a minute"
+WRITES = "writes in a minute"
+CALLS = "Slurm calls in a minute"
+CHANGE = "one more worker of one cluster ready"
+MEMORY = "memory"
+BROKEN_CPU = f"{BROKEN} broken: CPU of a minute"
+BROKEN_WRITES = f"{BROKEN} broken: writes in a minute"
+BROKEN_CHANGE = f"{BROKEN} broken: one more worker of another ready"
+RATIO = f"change beside {BROKEN} broken over change without"
+PEAK = "peak memory"
+UNITS = {
+    CREATED: "s",
+    READY: "s",
+    READY_CPU: "s",
+    CPU: "s",
+    WRITES: "",
+    CALLS: "",
+    CHANGE: "s",
+    MEMORY: "MiB",
+    BROKEN_CPU: "s",
+    BROKEN_WRITES: "",
+    BROKEN_CHANGE: "s",
+    RATIO: "x",
+    PEAK: "MiB",
+}
+
+
+def run(given: Settings) -> Result:
+    """Measure."""
+    return asyncio.run(_run(given))
+
+
+BENCH = Bench(
+    "many", f"{CLUSTERS} clusters of {WORKERS} workers, {BROKEN} of them broken", 1, Size.FLEET, run
+)
+
+
+async def _run(given: Settings) -> Result:
+    rows: list[Row] = []
+    notes: list[str] = []
+    for number in range(given.runs):
+        async with many(given.node, CLUSTERS) as place, await place.operator() as operator:
+            await operator.ready()
+            with step(f"{CLUSTERS} clusters, {number + 1} of {given.runs}"):
+                row = await _create(place, operator)
+            with step("a minute at rest"):
+                row[CPU], row[WRITES], row[CALLS], said = await _minute(place, operator)
+                notes.append(f"at rest: {said}")
+            row[MEMORY] = operator.memory
+            with step("one more worker"):
+                row[CHANGE] = await _changes(place, 0)
+            with step(f"{BROKEN} clusters are broken"):
+                await _break(place)
+                await asyncio.sleep(TO_BREAK_S)
+                row[BROKEN_CPU], row[BROKEN_WRITES], _, said = await _minute(place, operator)
+                notes.append(f"{BROKEN} broken: {said}")
+                row[BROKEN_CHANGE] = await _changes(place, CHANGES)
+            row[RATIO] = row[BROKEN_CHANGE] / row[CHANGE]
+            row[PEAK] = operator.peak
+            rows.append(row)
+    figures = (Figure(name, unit, tuple(one[name] for one in rows)) for name, unit in UNITS.items())
+    return Result(tuple(figures), "\n".join(notes))
+
+
+async def _create(place: ManyClusters, operator: Operator) -> Row:
+    cpu, began = operator.cpu, time.monotonic()
+    created = await place.create()
+    every = CLUSTERS * WORKERS
+    ready = await place.until(lambda: place.ready() == every, f"{every} Ready")
+    row = {CREATED: created, READY: ready - began, READY_CPU: operator.cpu - cpu}
+    await operator.settled(idle=REST_S)
+    return row
+
+
+async def _minute(place: ManyClusters, operator: Operator) -> tuple[float, float, float, str]:
+    """CPU, writes and calls of one, and what was asked, in words."""
+    before, cpu, calls = await operator.counts(), operator.cpu, place.calls()
+    await asyncio.sleep(MINUTE_S)
+    used, asked = operator.cpu - cpu, place.calls() - calls
+    counts = (await operator.counts()).since(before)
+    words = ", ".join(f"{n} {what}" for what, n in sorted(counts.requests.items()))
+    return used, counts.writes, asked, f"{counts.reconciles} reconciles; {words or 'no request'}"
+
+
+async def _changes(place: ManyClusters, first: int) -> float:
+    """Seconds for a worker more of one cluster: the median of some clusters."""
+    healthy = range(BROKEN + first, BROKEN + first + CHANGES)
+    return statistics.median([await place.scale(one, WORKERS + 1) for one in healthy])
+
+
+async def _break(place: ManyClusters) -> None:
+    """Break the first clusters, each in another way."""
+    for slurm, fault in zip(place.slurms, SLURM_FAULTS, strict=False):
+        slurm.fault = fault
+    number = len(SLURM_FAULTS)
+    resources: dict[str, tuple[Resource[Any], str]] = {
+        "nodeset": (NODESETS, NODESET),
+        "controller": (CONTROLLERS, CLUSTER),
+    }
+    for kind, spec in PATCHES.values():
+        resource, name = resources[kind]
+        body: Json = {"spec": spec}
+        await place.client.patch(resource, space(number), name, body)
+        number += 1
+    quota: Json = {**QUOTA, "metadata": {**QUOTA["metadata"], "namespace": space(number)}}
+    await asyncio.to_thread(apply, place.node, [quota])
+    worker = ("delete", "pod", f"{NODESET}-0", "-n", space(number), "--wait=false")
+    await asyncio.to_thread(place.node.kubectl, *worker)

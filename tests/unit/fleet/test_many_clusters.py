@@ -1,0 +1,55 @@
+"""The benches `many` and `checks`: what they declare, and the names of their figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bench import ranges
+from bench.fleet.checks import run as checks
+from bench.fleet.checks.cluster import slurmcluster
+from bench.fleet.cluster import CLUSTER, SPACE
+from bench.fleet.many import run as many
+from bench.fleet.many.cluster import BROKEN, PATCHES, SLURM_FAULTS, WORKERS, objects, rest_host
+from bench.fleet.target import NEBIUS, SLINKY
+from penstock.api.nebius.nodeset import NodeSet as WorkerSet
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.slinky.controller import Controller, ControllerSpec
+from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
+from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.observed.nebius_endpoints import service_url
+
+PORT = 1234
+
+
+def test_a_slurmcluster_is_declared_without_pvcs_and_asks_slurmrestd_of_the_bench():
+    cluster, nodeset = slurmcluster(PORT)
+    found = msgspec.convert(cluster, SlurmCluster)
+    workers = msgspec.convert(nodeset, WorkerSet)
+    assert "persistentVolumeClaim" not in str(cluster) + str(nodeset)
+    assert workers.spec.cluster_name == found.metadata.name == CLUSTER
+    assert service_url(found) == f"http://{CLUSTER}{NEBIUS.rest}.{SPACE}:{PORT}"
+
+
+def test_each_of_many_clusters_has_a_namespace_and_a_slurmrestd_of_its_own():
+    kinds: dict[str, Any] = {one.__name__: one for one in (Controller, RestApi, NodeSet)}
+    space, *made = objects(7, PORT)
+    found = {one["kind"]: msgspec.convert(one, kinds[one["kind"]]) for one in made}
+    assert {one.metadata.namespace for one in found.values()} == {space["metadata"]["name"]}
+    assert found["NodeSet"].spec.replicas == WORKERS
+    assert found["RestApi"].spec.service.port == PORT
+    assert rest_host(7) == f"{CLUSTER}{SLINKY.rest}.{space['metadata']['name']}"
+
+
+def test_each_way_to_break_a_cluster_is_another_one_and_is_no_invalid_spec():
+    assert len(set(SLURM_FAULTS)) + len(PATCHES) + 1 == BROKEN
+    for kind, spec in PATCHES.values():
+        declared: Any = {"controllerRef": {"name": CLUSTER}, **spec} if kind == "nodeset" else spec
+        msgspec.convert(declared, NodeSetSpec if kind == "nodeset" else ControllerSpec)
+
+
+@pytest.mark.parametrize("bench", [checks, many])
+def test_every_limit_is_of_a_figure_that_is_measured(bench: Any):
+    assert ranges.limits(ranges.read(), bench.BENCH.name).keys() <= bench.UNITS.keys()
