@@ -53,6 +53,8 @@ class Outcome:
     kept: dict[str, str] = field(default_factory=dict[str, str])
     """What the operator kept at the end besides pods, by name."""
 
+    rights: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Verbs and resources of the operator's writes."""
     made: Counter[str] = field(default_factory=Counter[str])
     """How much more often the operator made each object but pods than it was taken away."""
 
@@ -175,7 +177,14 @@ def _without_gc() -> Generator[None]:
 
 async def _play(plan: Plan, silence: float, patience: float, until: float) -> Outcome:
     world = _world(plan.seed, plan.layout)
-    outcome = Outcome(plan, world.promises.broken, world.writes, world.summary, made=world.made)
+    outcome = Outcome(
+        plan,
+        world.promises.broken,
+        world.writes,
+        world.summary,
+        rights=world.rights,
+        made=world.made,
+    )
     if all(step.name in USERS for step in plan.steps):
         for slurm in world.slurms.values():
             slurm.remembered_after = REMEMBERED_S

@@ -70,6 +70,7 @@ MADE = frozenset(
         "policy/poddisruptionbudgets",
     }
 )
+VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 QUIET = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
 """What a settled operator may write: an event a last time, and its Lease."""
 Declared = tuple[str, str, str, str, Json]
@@ -124,6 +125,8 @@ class World:
         self.processes: list[Process] = []
         self.writes: list[tuple[float, str]] = []
         self.summary: Counter[str] = Counter()
+        self.rights: set[tuple[str, str]] = set()
+        """Verbs and resources of the operator's writes, as its Roles name them."""
         self.made: Counter[str] = Counter()
         """Creates by the operator less removals by anybody, of each object but pods."""
         self.api_server.store.listeners.append(self._removed)
@@ -481,6 +484,11 @@ class World:
 
     def _wrote(self, request: Request, response: Response) -> None:
         address = parse(request.path)
+        resource = f"{address.resource}/{address.sub}" if address.sub else address.resource
+        self.rights.add((VERBS[request.method], resource))
+        if response.status == 201:
+            # An apply needs both rights where there is nothing yet.
+            self.rights.add(("create", resource))
         if address.resource == "coordination.k8s.io/leases":
             return
         path = request.path.partition("/events/")[0]
