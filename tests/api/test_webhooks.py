@@ -10,6 +10,7 @@ import base64
 import re
 import shutil
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from penstock.controllers.runtime.settings import WEBHOOKS, Settings, Webhooks
 from penstock.kube import Client, InvalidError, NotFoundError
 from penstock.kube.client.transport import Request
 from penstock.kube.webhook.certificates import LEAF
+from penstock.local.files import WEBHOOK_CLIENT
+from penstock.local.layout import Layout
 from penstock.local.node import Node
 from support.kubelet import MACHINE
 from support.operator_kit import BY_KIND, OPERATOR_NAMESPACE, ROOT, Lab, Running, documents, lab
@@ -67,13 +70,24 @@ class Site:
     port: int = 0
 
     @asynccontextmanager
-    async def operator(self, *, active: bool = True) -> AsyncGenerator[Running]:
-        """An operator with webhooks; `active` waits until the API server asks them."""
+    async def operator(
+        self, *, active: bool = True, client_ca: str = "", client_names: tuple[str, ...] = ()
+    ) -> AsyncGenerator[Running]:
+        """An operator with webhooks; `active` waits until the API server asks them.
+
+        It answers callers with certificates of `client_ca` only, and of these names.
+        """
         address = self.node.machine_address
         if not self.port:
             self.port = free_port(address)
             await self.configure()
-        options = Webhooks(port=self.port, host=address, hosts=(address,))
+        options = Webhooks(
+            port=self.port,
+            host=address,
+            hosts=(address,),
+            client_ca=client_ca,
+            client_names=client_names,
+        )
         settings = Settings(namespace=OPERATOR_NAMESPACE, webhooks=options)
         async with self.lab.operator(settings=settings) as running:
             served = running.operator.webhooks
@@ -365,6 +379,31 @@ async def annotate(lab_: Lab, place: str | None) -> None:
     """Write the annotation of the machine, or take it away."""
     notes = {"metadata": {"annotations": {slinky_labels.TOPOLOGY: place}}}
     await lab_.client.patch(NODES, "", MACHINE, notes)
+
+
+async def test_with_client_authorities_only_the_api_server_is_answered(api_node: Node) -> None:
+    """A25: the API server presents the certificate of its AdmissionConfiguration."""
+    authorities = str(Layout(api_node.name).pki / "ca.crt")
+    async with (
+        site(api_node) as found,
+        found.operator(client_ca=authorities, client_names=(WEBHOOK_CLIENT,)),
+    ):
+        assert "validate.penstock.dev" in await found.refuses()
+        assert not await answer_to_anybody(api_node.machine_address, found.port)
+    async with site(api_node) as found, found.operator():
+        assert b"HTTP/1.1" in await answer_to_anybody(api_node.machine_address, found.port)
+
+
+async def answer_to_anybody(host: str, port: int) -> bytes:
+    """What a caller without a certificate is answered."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    # Of TLS 1.3 the rejection may come as an alert or as an end.
+    with suppress(OSError):
+        reader, writer = await asyncio.open_connection(host, port, ssl=context)
+        writer.write(b"POST / HTTP/1.1\r\nHost: operator\r\nContent-Length: 0\r\n\r\n")
+        return await asyncio.wait_for(reader.read(100), 30)
+    return b""
 
 
 # F22

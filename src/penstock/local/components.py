@@ -119,6 +119,7 @@ def apiserver(size: Size, addresses: Addresses) -> Component:
             "--kubelet-preferred-address-types=InternalIP",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
+            "--admission-control-config-file=/etc/kubernetes/admission.yaml",
             "--anonymous-auth=false",
             # For APIs that a server in the cluster serves, such as metrics-server.
             f"--requestheader-client-ca-file={PKI}/front-proxy-ca.crt",

@@ -238,6 +238,28 @@ def corefile(addresses: Addresses) -> str:
 """
 
 
+def admission() -> str:
+    """AdmissionConfiguration: what the API server presents to webhooks.
+
+    Source: Kubernetes documentation, "Dynamic Admission Control", Authenticate apiservers.
+    """
+    version = "apiserver.config.k8s.io/v1"
+    webhooks = {
+        "apiVersion": version,
+        "kind": "WebhookAdmissionConfiguration",
+        "kubeConfigFile": "/etc/kubernetes/webhooks.conf",
+    }
+    names = ("ValidatingAdmissionWebhook", "MutatingAdmissionWebhook")
+    return yaml.safe_dump(
+        {
+            "apiVersion": version,
+            "kind": "AdmissionConfiguration",
+            "plugins": [{"name": name, "configuration": webhooks} for name in names],
+        },
+        sort_keys=False,
+    )
+
+
 def audit_policy() -> str:
     """Who changed what: every write with its user, no reads."""
     return yaml.safe_dump(

@@ -36,6 +36,9 @@ USERS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """User and groups of each component's kubeconfig (Kubernetes' default RBAC names)."""
 
+WEBHOOK_CLIENT = "kube-apiserver-webhooks"
+"""Name in the certificate that the API server presents to webhooks."""
+
 PROXY_USER: dict[str, tuple[str, tuple[str, ...]]] = {"kube-proxy": ("system:kube-proxy", ())}
 VOLUMES = "/tmp/hostpath_pv"  # noqa: S108
 """Where Kubernetes' host-path provisioner makes volumes (a constant in its source)."""
@@ -166,6 +169,9 @@ def _write_certificates(layout: Layout, there: Record) -> None:
     layout.kubeconfig.touch(mode=0o600)
     layout.kubeconfig.write_text(kubeconfig(layout.name, addresses.server, ca, admin))
     _write_users(layout, authority, addresses, USERS)
+    # A user of this name is for webhooks at all hosts.
+    webhooks = kubeconfig("*", addresses.server, ca, authority.issue(WEBHOOK_CLIENT))
+    (layout.upper / "etc/kubernetes/webhooks.conf").write_text(webhooks)
     _write_kubelet_certificates(layout, authority, there.node_name, addresses, 0)
 
 
@@ -195,6 +201,7 @@ def _write_configuration(layout: Layout, there: Record) -> None:
     addresses = there.addresses
     texts = {
         **_kubelet_texts(layout, there.node_name, addresses, 0),
+        "kubernetes/admission.yaml": config.admission(),
         "kubernetes/audit-policy.yaml": config.audit_policy(),
         "kubernetes/kubelet.yaml": config.kubelet(addresses, there.cgroup),
         "kubernetes/kube-scheduler.yaml": config.scheduler(fast=there.size is Size.FLEET),
