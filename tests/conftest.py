@@ -27,6 +27,8 @@ KEPT = Path(tempfile.gettempdir()) / "penstock-failed-tests"
 """Where failures are written with all that they showed: of a long output, little may be kept."""
 MOST_KEPT = 50
 """Files there."""
+PRINTED = 2000
+"""Characters of each section that are printed as well."""
 BEFORE = pytest.StashKey[int]()
 FAILED = pytest.StashKey[Counter[str]]()
 """How many tests failed so far, by file."""
@@ -105,6 +107,7 @@ class Failures:
             lines = _why(report)
             self._told.append((told, lines))
             _keep(report)
+            report.sections = [(title, text[-PRINTED:]) for title, text in report.sections]
             first = next((one for one in lines if not one.startswith(">")), "")
             self._config.get_terminal_writer().line(f"\nFAILED {told}: {first}")
 

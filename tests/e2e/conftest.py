@@ -36,7 +36,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
         report.sections.append(("metrics", _metrics(site)))
         for cluster in funcargs.values():
             if isinstance(cluster, Cluster | SlurmClusterSite):
-                report.sections += _slurmctlds(site, cluster.namespace)
+                report.sections += _daemons(site, cluster.namespace)
     return report
 
 
@@ -67,13 +67,24 @@ def _metrics(site: Site) -> str:
     return "\n".join(f"{k} {v:g}" for k, v in found.items() if k.startswith(shown) and v)
 
 
-def _slurmctlds(site: Site, namespace: str) -> Generator[tuple[str, str]]:
-    """What each slurmctld of a namespace said last."""
+ASKED = {
+    "slurmctld": "scontrol show nodes; squeue -a; scontrol show jobs",
+    "slurmd": "ps -ef",
+}
+"""By the container of a daemon, what is asked there beside its log."""
+
+
+def _daemons(site: Site, namespace: str) -> Generator[tuple[str, str]]:
+    """What each slurmctld and slurmd of a namespace said last, and what runs there."""
     names = "jsonpath={range .items[*]}{.metadata.name} {.spec.containers[*].name}{'\\n'}{end}"
     said = _said(site, ("-n", namespace, "get", "pods", "-o", names))
-    for name in (line.split()[0] for line in said.splitlines() if "slurmctld" in line):
-        log = ("-n", namespace, "logs", name, "-c", "slurmctld", f"--tail={LAST}")
-        yield f"{namespace} {name}", _said(site, log)
+    for line in said.splitlines():
+        pod, *containers = line.split() or [""]
+        for one in ASKED.keys() & set(containers):
+            at = ("-n", namespace, pod, "-c", one)
+            yield f"{namespace} {pod}", _said(site, ("logs", *at, f"--tail={LAST}"))
+            asked = _said(site, ("exec", *at, "--", "sh", "-c", ASKED[one]))
+            yield f"{namespace} {pod}: {ASKED[one]}", asked
 
 
 @pytest.fixture(scope="session")
