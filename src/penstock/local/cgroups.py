@@ -10,6 +10,8 @@ from penstock.local.errors import LocalError
 MOUNT = Path("/sys/fs/cgroup")
 WANTED = ("cpu", "cpuset", "io", "memory", "pids", "hugetlb")
 """Controllers the kubelet uses, where the machine has them."""
+SHARES = 1024
+"""CPU shares of a core."""
 
 
 def hierarchies(mount: Path = MOUNT) -> list[Path]:
@@ -27,6 +29,7 @@ def make(name: str, mount: Path = MOUNT) -> None:
             _delegate(hierarchy)
             (hierarchy / name).mkdir(exist_ok=True)
             _inherit_cpuset(hierarchy, name)
+            _weigh(hierarchy / name)
     except OSError as error:
         raise LocalError(
             f"Cannot make the cgroup {name} under {mount}: {error.strerror}. "
@@ -66,6 +69,16 @@ def _delegate(hierarchy: Path) -> None:
     if offered.exists():
         enabled = " ".join(f"+{c}" for c in offered.read_text().split() if c in WANTED)
         (hierarchy / "cgroup.subtree_control").write_text(enabled)
+
+
+def _weigh(folder: Path) -> None:
+    """Give the group the CPU shares that the kubelet gives all pods of a machine (version 1).
+
+    By default it would have those of one process, and pods would wait while a few others compute.
+    """
+    shares = folder / "cpu.shares"
+    if shares.exists():
+        shares.write_text(str(SHARES * (os.cpu_count() or 1)))
 
 
 def _inherit_cpuset(hierarchy: Path, name: str) -> None:

@@ -150,6 +150,15 @@ def test_cgroups_are_made_in_every_hierarchy_and_removed(tmp_path: Path) -> None
     cgroups.remove("penstock-1-a", tmp_path)
 
 
+def test_the_pods_of_a_node_have_the_cpu_shares_of_all_cores(tmp_path: Path) -> None:
+    """As on a machine whose kubelet has its group beside other processes."""
+    shares = tmp_path / "cpu/penstock-1-a/cpu.shares"
+    shares.parent.mkdir(parents=True)
+    shares.write_text("1024")
+    cgroups.make("penstock-1-a", tmp_path)
+    assert int(shares.read_text()) == 1024 * (os.cpu_count() or 1)
+
+
 def test_a_cgroup_that_goes_by_itself_meanwhile_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
