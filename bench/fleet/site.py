@@ -24,6 +24,7 @@ from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky import names
+from penstock.base import yaml_text
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
 from penstock.local import install
 from penstock.local.components import Size
@@ -278,7 +279,7 @@ def _clear(node: Node) -> None:
 
 def apply(node: Node, objects: list[Json]) -> None:
     """Apply objects, whoever owns their fields."""
-    text = yaml.safe_dump_all(objects)
+    text = yaml_text.dumped(objects)
     node.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
 

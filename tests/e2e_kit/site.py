@@ -14,10 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from e2e_kit.api import Api, Json
 from e2e_kit.patience import patience
+from penstock.base import yaml_text
 from penstock.local import install
 from penstock.local.errors import LocalError
 from penstock.local.node import Node
@@ -93,7 +92,7 @@ class Site:
 
     def apply(self, *objects: Json) -> None:
         """`kubectl apply` of objects."""
-        self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+        self.kubectl("apply", "-f", "-", stdin=yaml_text.dumped(objects))
 
     def operator_pod(self) -> Json:
         """The operator's pod, once it is the only one and ready."""

@@ -15,9 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from penstock.api.kubernetes.meta import Json
+from penstock.base import yaml_text
 from penstock.simulation.slurm_operator import Upstream
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "upstream"
@@ -52,7 +51,7 @@ def _files(which: str) -> str:
     found = [
         one
         for path in sorted((FOLDER / which).glob("*.yaml"))
-        for one in yaml.safe_load(path.read_text())["items"]
+        for one in yaml_text.documents(path.read_text())[0]["items"]
     ]
     return json.dumps(found)
 

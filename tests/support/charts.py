@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import yaml
 
 from penstock.api.kubernetes.meta import Json
+from penstock.base import yaml_text
 from penstock.local.charts import CHARTS, helm, objects, rendered
 from penstock.local.errors import LocalError
 
@@ -42,7 +42,7 @@ def values(name: str) -> Json:
 
 @lru_cache
 def _read(path: Path) -> Json:
-    return cast("Json", yaml.safe_load(path.read_text()))
+    return cast("Json", yaml_text.documents(path.read_text())[0])
 
 
 def render(
@@ -120,7 +120,7 @@ def schema(chart: str) -> Json:
 
 def defaults(chart: str) -> Json:
     """The chart's values.yaml."""
-    return cast("Json", yaml.safe_load((CHARTS / chart / "values.yaml").read_text()))
+    return cast("Json", yaml_text.documents((CHARTS / chart / "values.yaml").read_text())[0])
 
 
 @dataclass(frozen=True)

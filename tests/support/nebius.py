@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius.group import GROUPS
+from penstock.base import yaml_text
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "nebius"
 TYPES = {info.resource.kind: info.type for group in GROUPS for info in group.kinds}
@@ -24,7 +24,7 @@ def _manifests() -> dict[str, dict[str, Any]]:
     return {
         f"{path.stem}-{index}": manifest
         for path in sorted(FOLDER.glob("*.yaml"))
-        for index, manifest in enumerate(yaml.safe_load_all(path.read_text()))
+        for index, manifest in enumerate(yaml_text.documents(path.read_text()))
     }
 
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import yaml
-
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import (
     BUDGETS,
@@ -39,6 +37,7 @@ from penstock.api.slinky.loginset import LOGINSETS
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.token import TOKENS
+from penstock.base import yaml_text
 from penstock.controllers.operator import REPORTER, Operator
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Cache, Client, HttpTransport, Lease, Manager, Recorder, from_kubeconfig
@@ -394,7 +393,7 @@ async def lab(
 async def install(client: Client) -> None:
     """Definitions, a Kubernetes node, and the operator's rights, as its manifests give them."""
     for path in sorted((ROOT / "deploy" / "crds").glob("*.yaml")):
-        await client.apply(DEFINITIONS, yaml.safe_load(path.read_text()))
+        await client.apply(DEFINITIONS, yaml_text.documents(path.read_text())[0])
     for manifest in documents(ROOT / "deploy" / "operator.yaml"):
         if (resource := INSTALLED.get(manifest["kind"])) is not None:
             await client.apply(resource, manifest)
@@ -430,7 +429,7 @@ async def served(client: Client, resource: Resource[Any]) -> None:
 
 def documents(path: Path) -> list[Json]:
     """The manifests of a file."""
-    return [cast("Json", one) for one in yaml.safe_load_all(path.read_text())]
+    return [cast("Json", one) for one in yaml_text.documents(path.read_text())]
 
 
 def quickstart() -> dict[str, Json]:

@@ -14,9 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
-import yaml
-
 from penstock.api.kubernetes.meta import Json
+from penstock.base import yaml_text
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "nebius" / "left"
 MANAGER = "slurm_operator"
@@ -37,7 +36,7 @@ _PLURALS = {"MariaDB": "mariadbs", "ResourceDistribution": "resourcedistribution
 
 @lru_cache(maxsize=2)
 def _text(version: str) -> str:
-    every = yaml.safe_load_all((FOLDER / f"{version}.yaml").read_text())
+    every = yaml_text.documents((FOLDER / f"{version}.yaml").read_text())
     return json.dumps([one for one in every if one])
 
 

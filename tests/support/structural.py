@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from penstock.api.kubernetes.meta import Json
+from penstock.base import yaml_text
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -25,7 +24,7 @@ def schemas() -> dict[str, Json]:
     """Schema by kind."""
     found: dict[str, Json] = {}
     for path in CRDS.glob("*.yaml"):
-        spec: Json = yaml.safe_load(path.read_text())["spec"]
+        spec: Json = yaml_text.documents(path.read_text())[0]["spec"]
         found[spec["names"]["kind"]] = spec["versions"][0]["schema"]["openAPIV3Schema"]
     return found
 

@@ -19,6 +19,7 @@ from typing import Any, cast
 import yaml
 
 from penstock.api.crd import Dumper
+from penstock.base import yaml_text
 from penstock.local import golang, programs
 from penstock.local.errors import LocalError
 from penstock.local.install import SOPERATOR, SYSTEM, Document
@@ -84,7 +85,7 @@ def rendered(
 
 def objects(text: str) -> list[Document]:
     """The manifests of a rendering."""
-    return [cast("Document", one) for one in yaml.safe_load_all(text) if one]
+    return [cast("Document", one) for one in yaml_text.documents(text) if one]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import cast
 
-import yaml
-
+from penstock.base import yaml_text
 from penstock.local import demo_objects, install, soperator
 from penstock.local.demo_login import login, ssh_key
 from penstock.local.errors import LocalError
@@ -111,7 +110,7 @@ def objects(prefix: str = LOCAL, node_port: int | None = NODE_PORT) -> list[inst
     Without a port Kubernetes chooses one: on a cluster of a user's it may be in use.
     """
     text = (ROOT / EXAMPLE).read_text().replace(f"{LOCAL}/", f"{prefix}/")
-    found = [cast("install.Document", one) for one in yaml.safe_load_all(text)]
+    found = [cast("install.Document", one) for one in yaml_text.documents(text)]
     for one in found:
         if one["kind"] == "SlurmCluster":
             one["metadata"]["name"] = NAME

@@ -8,9 +8,8 @@ While the operator of SlurmClusters is there (`penstock.local.soperator`), this 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-import yaml
-
 from penstock.api.penstock import backup_group
+from penstock.base import yaml_text
 from penstock.controllers.runtime.apis import APIS, NEBIUS, SLINKY, VARIABLE
 from penstock.local.errors import LocalError
 from penstock.local.recipes import ROOT
@@ -43,7 +42,7 @@ def documents(*paths: str) -> list[Document]:
     for name in paths:
         path = ROOT / name
         for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
-            found += [cast("Document", one) for one in yaml.safe_load_all(file.read_text()) if one]
+            found += [cast("Document", one) for one in yaml_text.documents(file.read_text()) if one]
     return found
 
 
@@ -76,7 +75,7 @@ def apply(
     """
     marked = [_marked(target, one, mark) for one in objects]
     options = ("--server-side", *(("--force-conflicts",) if force else ()))
-    said = target.kubectl("apply", *options, "-f", "-", stdin=yaml.safe_dump_all(marked))
+    said = target.kubectl("apply", *options, "-f", "-", stdin=yaml_text.dumped(marked))
     return said.splitlines()
 
 

@@ -10,9 +10,8 @@ import json
 from pathlib import Path
 from typing import cast
 
-import yaml
-
 from penstock.api.kubernetes.meta import Json
+from penstock.base import yaml_text
 from penstock.simulation.slurm_operator.daemons import ACTIVE
 from penstock.simulation.slurm_operator.workers import REVISION, Upstream
 
@@ -25,7 +24,7 @@ FIXTURE = Path(__file__).with_name("chart.yaml")
 
 def chart_made(namespace: str) -> list[Json]:
     """The fixture in a namespace."""
-    found = cast("list[Json]", yaml.safe_load(FIXTURE.read_text())["items"])
+    found = cast("list[Json]", yaml_text.documents(FIXTURE.read_text())[0]["items"])
     # Anchors of YAML would be one mapping in several places.
     apart: list[Json] = json.loads(json.dumps(found))
     return [{**one, "metadata": {**one["metadata"], "namespace": namespace}} for one in apart]
