@@ -55,7 +55,9 @@ def run(given: Settings) -> Result:
     return asyncio.run(_run(given))
 
 
-BENCH = Bench("checks", f"a SlurmCluster with {WORKERS} workers and checks", 1, Size.FLEET, run)
+BENCH = Bench(
+    "checks", f"a SlurmCluster with {WORKERS} workers and checks", 1, Size.FLEET, run, long=True
+)
 
 
 async def _run(given: Settings) -> Result:

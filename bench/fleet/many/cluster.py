@@ -50,16 +50,22 @@ SLURM_FAULTS = (
     Fault.EMPTY_NODES,
 )
 """What the slurmrestd of a broken cluster does."""
-_TEMPLATE: Json = {"template": {"spec": {"containers": [{"name": "other"}]}}}
-PATCHES: Mapping[str, tuple[str, Json]] = {
-    "a pod that the API server rejects": ("nodeset", _TEMPLATE),
-    "a Controller that does not exist": ("nodeset", {"controllerRef": {"name": "nowhere"}}),
-    "a key that does not exist": (
-        "controller",
-        {"slurmKeyRef": {"name": "nowhere", "key": "slurm.key"}},
+REJECTED_POD: Json = {"template": {"spec": {"containers": [{"name": "other"}]}}}
+"""Spec of a NodeSet whose pods the API server rejects."""
+LOST: Mapping[str, Json] = {
+    "a Controller that does not exist": declared(
+        "NodeSet", "lost", {"controllerRef": {"name": "nowhere"}, "replicas": WORKERS}
+    ),
+    "a key that does not exist": declared(
+        "Controller",
+        "keyless",
+        {
+            "slurmKeyRef": {"name": "nowhere", "key": "slurm.key"},
+            "jwtKeyRef": {"name": "nowhere", "key": "jwt.key"},
+        },
     ),
 }
-"""Kind and spec of changes that break a cluster."""
+"""Objects beside a cluster that wait for what does not come."""
 QUOTA: Json = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
@@ -67,4 +73,4 @@ QUOTA: Json = {
     "spec": {"hard": {"pods": "0"}},
 }
 """With it no pod can be created; a worker is deleted at the same time."""
-BROKEN = len(SLURM_FAULTS) + len(PATCHES) + 1
+BROKEN = len(SLURM_FAULTS) + len(LOST) + 2

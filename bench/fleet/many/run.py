@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from typing import Any
 
 from bench.figures import Figure, Result
-from bench.fleet.cluster import CLUSTER, NODESET
+from bench.fleet.cluster import NODESET
 from bench.fleet.many.cluster import (
     BROKEN,
-    PATCHES,
+    LOST,
     QUOTA,
+    REJECTED_POD,
     SLURM_FAULTS,
     WORKERS,
     Json,
@@ -23,8 +23,6 @@ from bench.fleet.modes.figures import Row
 from bench.fleet.operator import Operator
 from bench.fleet.site import apply
 from bench.registry import Bench, Settings
-from penstock.api.kubernetes.resource import Resource
-from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.local.components import Size
 from penstock.local.progress import step
@@ -73,7 +71,12 @@ def run(given: Settings) -> Result:
 
 
 BENCH = Bench(
-    "many", f"{CLUSTERS} clusters of {WORKERS} workers, {BROKEN} of them broken", 1, Size.FLEET, run
+    "many",
+    f"{CLUSTERS} clusters of {WORKERS} workers, {BROKEN} of them broken",
+    1,
+    Size.FLEET,
+    run,
+    long=True,
 )
 
 
@@ -135,15 +138,13 @@ async def _break(place: ManyClusters) -> None:
     for slurm, fault in zip(place.slurms, SLURM_FAULTS, strict=False):
         slurm.fault = fault
     number = len(SLURM_FAULTS)
-    resources: dict[str, tuple[Resource[Any], str]] = {
-        "nodeset": (NODESETS, NODESET),
-        "controller": (CONTROLLERS, CLUSTER),
-    }
-    for kind, spec in PATCHES.values():
-        resource, name = resources[kind]
-        body: Json = {"spec": spec}
-        await place.client.patch(resource, space(number), name, body)
+    body: Json = {"spec": REJECTED_POD}
+    await place.client.patch(NODESETS, space(number), NODESET, body)
+    for one in LOST.values():
         number += 1
+        meta = {**one["metadata"], "namespace": space(number)}
+        await asyncio.to_thread(apply, place.node, [{**one, "metadata": meta}])
+    number += 1
     quota: Json = {**QUOTA, "metadata": {**QUOTA["metadata"], "namespace": space(number)}}
     await asyncio.to_thread(apply, place.node, [quota])
     worker = ("delete", "pod", f"{NODESET}-0", "-n", space(number), "--wait=false")

@@ -12,11 +12,19 @@ from bench.fleet.checks import run as checks
 from bench.fleet.checks.cluster import slurmcluster
 from bench.fleet.cluster import CLUSTER, SPACE
 from bench.fleet.many import run as many
-from bench.fleet.many.cluster import BROKEN, PATCHES, SLURM_FAULTS, WORKERS, objects, rest_host
+from bench.fleet.many.cluster import (
+    BROKEN,
+    LOST,
+    REJECTED_POD,
+    SLURM_FAULTS,
+    WORKERS,
+    objects,
+    rest_host,
+)
 from bench.fleet.target import NEBIUS, SLINKY
 from penstock.api.nebius.nodeset import NodeSet as WorkerSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
-from penstock.api.slinky.controller import Controller, ControllerSpec
+from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.observed.nebius_endpoints import service_url
@@ -44,10 +52,10 @@ def test_each_of_many_clusters_has_a_namespace_and_a_slurmrestd_of_its_own():
 
 
 def test_each_way_to_break_a_cluster_is_another_one_and_is_no_invalid_spec():
-    assert len(set(SLURM_FAULTS)) + len(PATCHES) + 1 == BROKEN
-    for kind, spec in PATCHES.values():
-        declared: Any = {"controllerRef": {"name": CLUSTER}, **spec} if kind == "nodeset" else spec
-        msgspec.convert(declared, NodeSetSpec if kind == "nodeset" else ControllerSpec)
+    assert len(set(SLURM_FAULTS)) + len(LOST) + 2 == BROKEN
+    msgspec.convert({"controllerRef": {"name": CLUSTER}, **REJECTED_POD}, NodeSetSpec)
+    for one in LOST.values():
+        msgspec.convert(one, NodeSet if one["kind"] == "NodeSet" else Controller)
 
 
 @pytest.mark.parametrize("bench", [checks, many])
