@@ -36,6 +36,7 @@ from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm, SlurmLi
 from penstock.simulation.slurm.slurmctld import SimulatedJob
 from penstock.simulation.slurm.slurmrestd import Answer as RestAnswer
 from penstock.slurm.auth.key_files import JWT_KEY
+from penstock.slurm.stand_in import stand_ins
 
 SPACE = "slurm"
 WORKERS = 2
@@ -171,7 +172,10 @@ class Neighbour:
 
     def _answered(self, asked: Any, answer: Any, knew: Knowledge) -> RestAnswer:
         found = cast("RestAnswer", answer(asked))
-        strange = [one for one in self.slurm.ctld.nodes if not one.startswith(self.name)]
+        nodes = self.slurm.ctld.nodes
+        # For a moment there are stand-ins, when a worker that slurmctld forgot is to register.
+        own = {*stand_ins(nodes), *(one for one in nodes if one.startswith(self.name))}
+        strange = sorted(nodes.keys() - own)
         if strange:
             self.broken.append(f"slurmctld of {self.name} has nodes {strange}")
         return found

@@ -1,16 +1,13 @@
-"""The benches `many` and `checks`: what they declare, and the names of their figures."""
+"""The bench `many`: what it declares, and the names of its figures."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-import pytest
 
 from bench import ranges
-from bench.fleet.checks import run as checks
-from bench.fleet.checks.cluster import slurmcluster
-from bench.fleet.cluster import CLUSTER, SPACE
+from bench.fleet.cluster import CLUSTER
 from bench.fleet.many import run as many
 from bench.fleet.many.cluster import (
     BROKEN,
@@ -21,24 +18,12 @@ from bench.fleet.many.cluster import (
     objects,
     rest_host,
 )
-from bench.fleet.target import NEBIUS, SLINKY
-from penstock.api.nebius.nodeset import NodeSet as WorkerSet
-from penstock.api.nebius.slurmcluster import SlurmCluster
+from bench.fleet.target import SLINKY
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.observed.nebius_endpoints import service_url
 
 PORT = 1234
-
-
-def test_a_slurmcluster_is_declared_without_pvcs_and_asks_slurmrestd_of_the_bench():
-    cluster, nodeset = slurmcluster(PORT)
-    found = msgspec.convert(cluster, SlurmCluster)
-    workers = msgspec.convert(nodeset, WorkerSet)
-    assert "persistentVolumeClaim" not in str(cluster) + str(nodeset)
-    assert workers.spec.cluster_name == found.metadata.name == CLUSTER
-    assert service_url(found) == f"http://{CLUSTER}{NEBIUS.rest}.{SPACE}:{PORT}"
 
 
 def test_each_of_many_clusters_has_a_namespace_and_a_slurmrestd_of_its_own():
@@ -58,6 +43,5 @@ def test_each_way_to_break_a_cluster_is_another_one_and_is_no_invalid_spec():
         msgspec.convert(one, NodeSet if one["kind"] == "NodeSet" else Controller)
 
 
-@pytest.mark.parametrize("bench", [checks, many])
-def test_every_limit_is_of_a_figure_that_is_measured(bench: Any):
-    assert ranges.limits(ranges.read(), bench.BENCH.name).keys() <= bench.UNITS.keys()
+def test_every_limit_is_of_a_figure_that_is_measured():
+    assert ranges.limits(ranges.read(), many.BENCH.name).keys() <= many.UNITS.keys()
