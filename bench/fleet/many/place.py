@@ -53,11 +53,11 @@ class ManyClusters:
             await asyncio.to_thread(apply, self.node, some)
         return time.monotonic() - began
 
-    async def until(self, holds: Callable[[], bool], what: str) -> float:
+    async def until(self, condition: Callable[[], bool], what: str) -> float:
         """Wait until pods make it so; the moment at which they did (monotonic)."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                while not holds():
+                while not condition():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:

@@ -151,7 +151,7 @@ def test_cgroups_are_made_in_every_hierarchy_and_removed(tmp_path: Path) -> None
 
 
 def test_the_pods_of_a_node_have_the_cpu_shares_of_all_cores(tmp_path: Path) -> None:
-    """As on a machine whose kubelet has its group beside other processes."""
+    """As where the kubelet has its group beside other processes."""
     shares = tmp_path / "cpu/penstock-1-a/cpu.shares"
     shares.parent.mkdir(parents=True)
     shares.write_text("1024")
