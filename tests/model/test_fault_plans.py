@@ -1,6 +1,6 @@
 """Fault plans keep the promises, and would notice if one were broken.
 
-A few of them. CI plays 200 by themselves, and anybody may: `make plans COUNT=2000 SEED=1`.
+A few of them. CI plays 120 by themselves, and anybody may: `make plans COUNT=2000 SEED=1`.
 """
 
 from __future__ import annotations
