@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -45,6 +45,13 @@ def gathered(runs: list[Mapping[str, float]], unit: str) -> tuple[Figure, ...]:
     """A figure for each name that every run has, in the order of the first run."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
     return tuple(Figure(name, unit, tuple(run[name] for run in runs)) for name in names)
+
+
+def in_units(units: Mapping[str, str], runs: Sequence[Mapping[str, float]]) -> tuple[Figure, ...]:
+    """A figure for each name that has a unit, which every run has."""
+    return tuple(
+        Figure(name, unit, tuple(run[name] for run in runs)) for name, unit in units.items()
+    )
 
 
 def breakdown(runs: list[dict[str, float]]) -> str:

@@ -22,6 +22,11 @@ _IDLE: Json = {"command": ["sleep", "infinity"]}
 """Instead of a program whose log shows what it took over: simulated pods have no log."""
 
 
+def rest_host(space: str) -> str:
+    """Host of the slurmrestd of the cluster in a namespace."""
+    return f"{CLUSTER}-restapi.{space}"
+
+
 def plain(port: int) -> list[Json]:
     """One NodeSet and what it takes."""
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bench.fleet.operator import Operator
-from bench.fleet.phase import Phase, Used
+from bench.fleet.phase import Phase, Place, Used
 from bench.fleet.site import Site
 
 SETTLED_S = 60.0
@@ -18,7 +18,7 @@ async def calm(place: Site, operator: Operator) -> None:
         await operator.settled(idle=15.0)
 
 
-async def minute(place: Site, operator: Operator) -> Used:
+async def minute(place: Place, operator: Operator) -> Used:
     """What it does in one."""
     phase = await Phase.begin(place, operator)
     await asyncio.sleep(SETTLED_S)

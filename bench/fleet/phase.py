@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 from bench.fleet.operator import Counts, Operator
-from bench.fleet.site import Site
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,34 @@ class Used:
         )
 
 
+class Place(Protocol):
+    """Where the operator's calls to Slurm are counted."""
+
+    def calls(self) -> int:
+        """Requests to slurmrestd so far."""
+        ...
+
+
 class Phase:
     """Begun by `begin`, ended by `end`."""
 
-    def __init__(self, place: Site, operator: Operator, before: Counts) -> None:
+    def __init__(self, place: Place, operator: Operator, before: Counts) -> None:
         self._place = place
         self._operator = operator
         self._before = before
-        self._calls = len(place.slurm.calls)
+        self._calls = place.calls()
         self._cpu = operator.cpu
         self.began = time.monotonic()
 
     @classmethod
-    async def begin(cls, place: Site, operator: Operator) -> Phase:
+    async def begin(cls, place: Place, operator: Operator) -> Phase:
         """From now on; reading the operator's counters is not counted."""
         return cls(place, operator, await operator.counts())
 
     async def end(self) -> Used:
         """Until now."""
         cpu = self._operator.cpu - self._cpu
-        calls = len(self._place.slurm.calls) - self._calls
+        calls = self._place.calls() - self._calls
         seconds = time.monotonic() - self.began
         counts = (await self._operator.counts()).since(self._before)
         return Used(seconds, cpu, calls, counts)

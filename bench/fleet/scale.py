@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from bench.figures import Figure, Result
+from bench.figures import Result, in_units
 from bench.fleet.phase import Phase
 from bench.fleet.site import BARE, SPACE, Site, site
 from bench.registry import Bench, Settings
@@ -72,8 +72,7 @@ async def _run(given: Settings) -> Result:
                 runs.append({**ours, **theirs, **_ratios(ours, theirs)})
                 notes.append(note)
                 shown.note = f"{runs[-1][UP]:.1f} s, bare client {runs[-1][BARE_UP]:.1f} s"
-    figures = (Figure(name, unit, tuple(one[name] for one in runs)) for name, unit in UNITS.items())
-    return Result(tuple(figures), notes[-1])
+    return Result(in_units(UNITS, runs), notes[-1])
 
 
 def _ratios(ours: Mapping[str, float], bare: Mapping[str, float]) -> Took:

@@ -6,24 +6,25 @@ import asyncio
 import json
 import sys
 import tempfile
-import time
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain
+from bench.fleet.changes import Changes
+from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain, rest_host
 from bench.fleet.operator import HOSTS, KUBECONFIG, Operator
 from bench.fleet.slurm import FleetSlurm
 from bench.fleet.slurmctld import following
-from bench.fleet.target import SLINKY, Target
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky import names
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.base import yaml_text
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
 from penstock.local import install
@@ -31,11 +32,10 @@ from penstock.local.components import Size
 from penstock.local.node import Node
 
 BARE = "bare"
-KEPT = "nodesets,nodesets.slurm.nebius.ai,slurmclusters,activechecks"
-"""Kinds with finalizers of an operator."""
+WORKERS = f"{app_labels.APP_NAME}=slurmd"
+ACCOUNT = "penstock-operator"
 WORKERS_A_MACHINE = 10
 """So that simulating the machines does not take what is to be measured."""
-TIMEOUT_S = 1200.0
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)
 
 Json = dict[str, Any]
@@ -52,27 +52,24 @@ class WorkerPods:
 class Site:
     """One cluster without workers, and an eye on its pods."""
 
-    def __init__(
-        self, node: Node, client: Client, slurm: FleetSlurm, folder: Path, target: Target
-    ) -> None:
+    def __init__(self, node: Node, client: Client, slurm: FleetSlurm, folder: Path) -> None:
         self.node = node
-        self.target = target
         self.client = client
         self.slurm = slurm
         self.folder = folder
         self.worker_pods = {SPACE: WorkerPods(), BARE: WorkerPods()}
-        self.pods = Cache(client, PODS, labels=target.workers)
-        self.nodesets = Cache(client, target.nodesets, namespaces=[SPACE])
-        self._changed = asyncio.Event()
+        self.pods = Cache(client, PODS, labels=WORKERS)
+        self.nodesets = Cache(client, NODESETS, namespaces=[SPACE])
+        self._changes = Changes()
         self.pods.subscribe(self._pod)
-        self.nodesets.subscribe(lambda _, __: self._changed.set())
+        self.nodesets.subscribe(lambda _, __: self._changes.seen())
 
     @property
-    def nodeset(self) -> Any:
+    def nodeset(self) -> NodeSet:
         """The cluster's NodeSet."""
         return self.nodeset_of(NODESET)
 
-    def nodeset_of(self, name: str) -> Any:
+    def nodeset_of(self, name: str) -> NodeSet:
         """One of several."""
         found = self.nodesets.get(f"{SPACE}/{name}")
         if found is None:
@@ -85,7 +82,7 @@ class Site:
         return {
             one.name: one.uid
             for one in every
-            if not nodeset or one.labels.get(self.target.nodeset) == nodeset
+            if not nodeset or one.labels.get(app_labels.APP_INSTANCE) == nodeset
         }
 
     @asynccontextmanager
@@ -95,7 +92,7 @@ class Site:
         Raises an ExceptionGroup when it ends before that.
         """
         async with (
-            following(self.client, self.target, self.slurm.reconfigured) as told,
+            following(self.client, self.slurm.reconfigured) as told,
             await self.start() as operator,
             asyncio.TaskGroup() as group,
         ):
@@ -107,7 +104,11 @@ class Site:
 
     async def start(self) -> Operator:
         """The operator's process, just started."""
-        return await Operator.start(self.target.api, self.folder)
+        return await Operator.start(self.folder)
+
+    def calls(self) -> int:
+        """Requests to slurmrestd so far."""
+        return len(self.slurm.calls)
 
     async def scale(self, replicas: int) -> None:
         """Ask for so many workers."""
@@ -124,7 +125,7 @@ class Site:
 
     async def change(self, spec: Json, name: str = NODESET) -> None:
         """Ask for something else of a NodeSet. Returns when the change is seen here too."""
-        changed = await self.client.patch(self.target.nodesets, SPACE, name, {"spec": spec})
+        changed = await self.client.patch(NODESETS, SPACE, name, {"spec": spec})
         number = changed.metadata.generation
         await self.until(
             lambda: self.nodeset_of(name).metadata.generation >= number, "the change is seen"
@@ -133,15 +134,10 @@ class Site:
     async def until(self, condition: Callable[[], bool], what: str) -> float:
         """Wait until pods or the NodeSet make it so; the moment at which they did (monotonic)."""
         try:
-            async with asyncio.timeout(TIMEOUT_S):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
+            return await self._changes.until(condition, what)
+        except TimeoutError as error:
             counts = {k: (len(c.there), len(c.ready)) for k, c in self.worker_pods.items()}
-            told = f"not within {TIMEOUT_S:g} s: {what}; pods there and ready: {counts}"
-            raise TimeoutError(told) from None
-        return time.monotonic()
+            raise TimeoutError(f"{error}; pods there and ready: {counts}") from None
 
     async def until_ready(self, space: str, count: int) -> float:
         """Wait for so many Ready workers."""
@@ -160,7 +156,7 @@ class Site:
         shared = (f"service/{names.worker_service(CLUSTER)}", f"pdb/{names.worker_budget(CLUSTER)}")
         said = self.node.kubectl("get", *shared, "-n", SPACE, "-o", "json")
         apply(self.node, [_renewed_shared(one) for one in json.loads(said)["items"]])
-        selector = f"{self.target.workers},{self.target.nodeset}={nodeset}"
+        selector = f"{WORKERS},{app_labels.APP_INSTANCE}={nodeset}"
         text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", selector, "-o", "json")
         return [json.dumps(renewed(pod)).encode() for pod in json.loads(text)["items"]]
 
@@ -196,21 +192,13 @@ class Site:
         runs = new is not None and new.ready and not new.metadata.deleting
         (aggregates.ready.add if runs else aggregates.ready.discard)(name)
         if pod.metadata.namespace == SPACE:
-            if runs and not (old and old.ready):
-                self.slurm.started(pod)
-            elif old is not None and not runs and old.ready and not old.metadata.deleting:
-                self.slurm.stopping(pod)
-        self._changed.set()
+            self.slurm.follow(old, new)
+        self._changes.seen()
 
 
 @asynccontextmanager
 async def site(
-    name: str,
-    workers: int,
-    *,
-    cluster: Cluster = plain,
-    machines: int = 0,
-    target: Target = SLINKY,
+    name: str, workers: int, *, cluster: Cluster = plain, machines: int = 0
 ) -> AsyncGenerator[Site]:
     """The site, on the built-in node `name` with simulated Kubernetes nodes for so many workers.
 
@@ -218,49 +206,62 @@ async def site(
     left of any other.
     """
     machines = max(10, machines, workers // WORKERS_A_MACHINE)
-    node = await asyncio.to_thread(Node(name).up, Size.FLEET, nodes=machines)
-    async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
-        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
-        stack.push_async_callback(transport.close)
-        client = Client(transport, field_manager="bench")
-        slurm = await stack.enter_async_context(FleetSlurm(target.nodeset))
-        await asyncio.to_thread(_install, node, folder, target, cluster, slurm.port)
-        made = Site(node, client, slurm, folder, target)
-        watching = [asyncio.ensure_future(one.run()) for one in (made.pods, made.nodesets)]
-        try:
-            await made.pods.wait_synced()
-            await made.nodesets.wait_synced()
+    async with connected(name, machines) as (node, client, folder), FleetSlurm() as slurm:
+        await asyncio.to_thread(_install, node, folder, slurm.port, cluster)
+        made = Site(node, client, slurm, folder)
+        async with watched(made.pods, made.nodesets):
             yield made
+
+
+@asynccontextmanager
+async def connected(name: str, machines: int) -> AsyncGenerator[tuple[Node, Client, Path]]:
+    """The built-in node with so many simulated ones, its client, and a folder for the operator."""
+    node = await asyncio.to_thread(Node(name).up, Size.FLEET, nodes=machines)
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
+        try:
+            yield node, Client(transport, field_manager="bench"), Path(folder)
         finally:
-            for task in watching:
-                task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
+            await transport.close()
 
 
-def prepare(node: Node, folder: Path, target: Target, names: Iterable[str]) -> None:
-    """Kinds, the operator's rights, an account's kubeconfig for it, and names of this machine."""
+@asynccontextmanager
+async def watched(*caches: Cache[Any]) -> AsyncGenerator[None]:
+    """Until the block ends, these caches follow; at its begin they are filled."""
+    watching = [asyncio.ensure_future(one.run()) for one in caches]
+    try:
+        for one in caches:
+            await one.wait_synced()
+        yield
+    finally:
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+
+
+def prepare(node: Node, folder: Path, spaces: Iterable[str]) -> None:
+    """Kinds, the operator's rights, an account's kubeconfig for it, and hosts of slurmrestds."""
     kinds = install.documents("deploy/crds")
     apply(node, kinds)
     established = ("wait", "--for=condition=Established", "--timeout=60s")
     node.kubectl(*established, *(f"crd/{one['metadata']['name']}" for one in kinds))
-    rights = install.documents(target.manifest)
+    rights = install.documents("deploy/operator.yaml")
     # The operator runs outside of the cluster here: nothing would answer for its webhooks.
     left = ("Deployment", *(one["kind"] for one in rights if "webhooks" in one))
     apply(node, [one for one in rights if one["kind"] not in left])
-    duration = ("-n", target.namespace, "--duration=48h")
-    token = node.kubectl("create", "token", target.account, *duration).strip()
+    duration = ("-n", install.SYSTEM, "--duration=48h")
+    token = node.kubectl("create", "token", ACCOUNT, *duration).strip()
     config: Json = yaml.safe_load(node.kubeconfig_path.read_text())
     for user in config["users"]:
         user["user"] = {"token": token}
     (folder / KUBECONFIG).write_text(yaml.safe_dump(config))
-    lines = (f"127.0.0.1 {name}\n" for name in names)
+    lines = (f"127.0.0.1 {rest_host(space)}\n" for space in spaces)
     (folder / HOSTS).write_text(f"{Path('/etc/hosts').read_text()}\n{''.join(lines)}")
 
 
-def _install(node: Node, folder: Path, target: Target, cluster: Cluster, port: int) -> None:
+def _install(node: Node, folder: Path, port: int, cluster: Cluster) -> None:
     """All that the operator needs, and the cluster."""
-    prepare(node, folder, target, [f"{CLUSTER}{target.rest}.{SPACE}"])
+    prepare(node, folder, [SPACE])
     if cluster is not plain:
         _clear(node)
     apply(node, [namespace(SPACE), namespace(BARE)])
@@ -269,7 +270,7 @@ def _install(node: Node, folder: Path, target: Target, cluster: Cluster, port: i
 
 def _clear(node: Node) -> None:
     """Take away what another bench left; no operator runs that would ask Slurm about it."""
-    there = node.kubectl("get", KEPT, "-n", SPACE, "-o", "name", "--ignore-not-found")
+    there = node.kubectl("get", "nodesets", "-n", SPACE, "-o", "name", "--ignore-not-found")
     for one in there.split():
         free = ("--type=merge", "-p", json.dumps({"metadata": {"finalizers": None}}))
         node.kubectl("patch", one, "-n", SPACE, *free)

@@ -24,15 +24,21 @@ RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
 class FleetSlurm(SimulatedSlurmrestd):
     """The stand-in. `started` and `stopping` register and stop slurmds."""
 
-    def __init__(self, nodeset: str = app_labels.APP_INSTANCE) -> None:
-        """`nodeset` is the label of a pod with the feature of its node."""
+    def __init__(self) -> None:
         super().__init__()
-        self._nodeset = nodeset
         self._encoded: dict[str, tuple[tuple[Any, ...], bytes]] = {}
 
     async def __aenter__(self) -> FleetSlurm:
         await self.start()
         return self
+
+    def follow(self, old: Pod | None, new: Pod | None) -> None:
+        """Start or stop the slurmd of a pod that becomes Ready, or is no longer."""
+        runs = new is not None and new.ready and not new.metadata.deleting
+        if new is not None and runs and not (old and old.ready):
+            self.started(new)
+        elif old is not None and not runs and old.ready and not old.metadata.deleting:
+            self.stopping(new or old)
 
     def started(self, pod: Pod) -> None:
         """A pod's slurmd registers, unless it did so before."""
@@ -43,7 +49,7 @@ class FleetSlurm(SimulatedSlurmrestd):
                 name,
                 address=pod.status.pod_ip or "",
                 started=int(slurm.clock()),
-                features=[pod.metadata.labels.get(self._nodeset, "")],
+                features=[pod.metadata.labels.get(app_labels.APP_INSTANCE, "")],
             )
         elif node.base != "IDLE":
             node.base = "IDLE"

@@ -7,30 +7,27 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from bench.fleet.cluster import CLUSTER, SPACE, Json
-from bench.fleet.target import Target
+from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.kube import Cache, Client
 
 TOLD_S = 60.0
 
 
 class _Slurmctld:
-    def __init__(self, client: Client, target: Target, reconfigured: Callable[[], None]) -> None:
-        self.client, self.target = client, target
-        self.clusters = Cache(client, target.clusters, namespaces=[SPACE])
+    def __init__(self, client: Client, reconfigured: Callable[[], None]) -> None:
+        self.client = client
+        self.controllers = Cache(client, CONTROLLERS, namespaces=[SPACE])
         self.reconfigured = reconfigured
         self.told = asyncio.Event()
         self._changed = asyncio.Event()
-        self.clusters.subscribe(lambda _, __: self._changed.set())
+        self.controllers.subscribe(lambda _, __: self._changed.set())
 
     async def follow(self) -> None:
         """Take over each configuration as soon as it is written."""
         last = ""
         while await self._changed.wait():
             self._changed.clear()
-            cluster = self.clusters.get(f"{SPACE}/{CLUSTER}")
-            if cluster is None:
-                continue
-            status = cluster.status
+            status = self._found().status
             wanted = status.config_hash
             if not wanted:
                 continue
@@ -41,23 +38,24 @@ class _Slurmctld:
                 last = wanted
                 self.reconfigured()
             body: Json = {"status": {"effectiveConfigHash": wanted}}
-            await self.client.patch(
-                self.target.clusters, SPACE, CLUSTER, body, subresource="status"
-            )
+            await self.client.patch(CONTROLLERS, SPACE, CLUSTER, body, subresource="status")
+
+    def _found(self) -> Controller:
+        return self.controllers.get(f"{SPACE}/{CLUSTER}") or Controller()
 
 
 @asynccontextmanager
 async def following(
-    client: Client, target: Target, reconfigured: Callable[[], None]
+    client: Client, reconfigured: Callable[[], None]
 ) -> AsyncGenerator[Callable[[], Awaitable[object]]]:
     """Until the block ends, slurmctld takes over each configuration as soon as it is written.
 
     It reports that in the status, and `reconfigured` restarts each slurmd, as a reconfigure does.
     The yielded function waits for the first report, and raises TimeoutError.
     """
-    slurmctld = _Slurmctld(client, target, reconfigured)
+    slurmctld = _Slurmctld(client, reconfigured)
     tasks = [
-        asyncio.create_task(slurmctld.clusters.run()),
+        asyncio.create_task(slurmctld.controllers.run()),
         asyncio.create_task(slurmctld.follow()),
     ]
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from bench.figures import Figure, Result
+from bench.figures import Result, in_units
 from bench.fleet.phase import Phase
 from bench.fleet.site import BARE, SPACE, Site, site
 from bench.registry import Bench, Settings
@@ -62,8 +62,7 @@ async def _run(given: Settings) -> Result:
                 theirs = await quarters(place, await asyncio.to_thread(place.manifests))
                 runs.append({**ours, **theirs, RATIO: ours[UPDATED] / theirs[BARE_UPDATED]})
                 shown.note = f"{ours[UPDATED]:.1f} s, bare client {theirs[BARE_UPDATED]:.1f} s"
-    figures = (Figure(name, unit, tuple(one[name] for one in runs)) for name, unit in UNITS.items())
-    return Result(tuple(figures), note)
+    return Result(in_units(UNITS, runs), note)
 
 
 async def _ours(place: Site, image: str) -> tuple[Took, str]:

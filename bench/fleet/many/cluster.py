@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from bench.fleet.cluster import CLUSTER, NODESET, declared
+from bench.fleet.cluster import Json, declared, plain
 from bench.fleet.site import namespace
 from penstock.simulation.faults import Fault
-
-Json = dict[str, Any]
 
 WORKERS = 5
 
@@ -19,25 +16,13 @@ def space(number: int) -> str:
     return f"many-{number:03d}"
 
 
-def rest_host(number: int) -> str:
-    """Host of its slurmrestd."""
-    return f"{CLUSTER}-restapi.{space(number)}"
-
-
 def objects(number: int, port: int) -> list[Json]:
     """One of them; its slurmrestd is at that port of the machine."""
-    ref: Json = {"controllerRef": {"name": CLUSTER}}
-    found = [
-        declared(
-            "Controller",
-            CLUSTER,
-            {"persistence": {"enabled": False}, "reconfigure": {"command": ["sleep", "infinity"]}},
-        ),
-        declared("RestApi", CLUSTER, {**ref, "service": {"port": port}}),
-        declared("NodeSet", NODESET, {**ref, "replicas": WORKERS, "oversubscribeNode": True}),
-    ]
+    found = plain(port)
     for one in found:
         one["metadata"]["namespace"] = space(number)
+        if one["kind"] == "NodeSet":
+            one["spec"]["replicas"] = WORKERS
     return [namespace(space(number)), *found]
 
 

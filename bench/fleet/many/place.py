@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from bench.fleet.cluster import CLUSTER, NODESET
-from bench.fleet.many.cluster import WORKERS, Json, objects, rest_host, space
+from bench.fleet.changes import Changes
+from bench.fleet.cluster import CLUSTER, NODESET, Json
+from bench.fleet.many.cluster import WORKERS, objects, space
 from bench.fleet.operator import Operator
-from bench.fleet.site import TIMEOUT_S, WORKERS_A_MACHINE, apply, prepare
+from bench.fleet.site import WORKERS as WORKER_PODS
+from bench.fleet.site import WORKERS_A_MACHINE, apply, connected, prepare, watched
 from bench.fleet.slurm import FleetSlurm
-from bench.fleet.target import SLINKY
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
-from penstock.local.components import Size
+from penstock.kube import Cache, Client
 from penstock.local.node import Node
 
 CHUNK = 20
@@ -34,11 +33,10 @@ class ManyClusters:
         self.client = client
         self.slurms = slurms
         self.folder = folder
-        self.pods = Cache(client, PODS, labels=SLINKY.workers)
+        self.pods = Cache(client, PODS, labels=WORKER_PODS)
         self.controllers = Cache(client, CONTROLLERS)
-        self.nodesets = Cache(client, NODESETS)
         self._numbers = {space(number): number for number in range(len(slurms))}
-        self._changed = asyncio.Event()
+        self.changes = Changes()
         self._taken: dict[str, str] = {}
         self._tasks = set[asyncio.Task[object]]()
         self.pods.subscribe(self._pod)
@@ -52,17 +50,6 @@ class ManyClusters:
             some = [one for n in numbers for one in objects(n, self.slurms[n].port)]
             await asyncio.to_thread(apply, self.node, some)
         return time.monotonic() - began
-
-    async def until(self, condition: Callable[[], bool], what: str) -> float:
-        """Wait until pods make it so; the moment at which they did (monotonic)."""
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            raise TimeoutError(f"not within {TIMEOUT_S:g} s: {what}") from None
-        return time.monotonic()
 
     def ready(self, number: int | None = None) -> int:
         """Ready workers of a cluster, or of all."""
@@ -79,7 +66,7 @@ class ManyClusters:
         body: Json = {"spec": {"replicas": replicas}}
         await self.client.patch(NODESETS, space(number), NODESET, body)
         what = f"{replicas} Ready in {space(number)}"
-        return await self.until(lambda: self.ready(number) == replicas, what) - began
+        return await self.changes.until(lambda: self.ready(number) == replicas, what) - began
 
     def calls(self) -> int:
         """Requests to all slurmrestds so far."""
@@ -87,19 +74,14 @@ class ManyClusters:
 
     async def operator(self) -> Operator:
         """The operator's process, just started."""
-        return await Operator.start(SLINKY.api, self.folder)
+        return await Operator.start(self.folder)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         number = self._numbers.get(pod.metadata.namespace) if pod else None
-        if pod is None or number is None:
-            return
-        runs = new is not None and new.ready and not new.metadata.deleting
-        if runs and not (old and old.ready):
-            self.slurms[number].started(pod)
-        elif old is not None and not runs and old.ready and not old.metadata.deleting:
-            self.slurms[number].stopping(pod)
-        self._changed.set()
+        if number is not None:
+            self.slurms[number].follow(old, new)
+            self.changes.seen()
 
     def _controller(self, _: Controller | None, new: Controller | None) -> None:
         """Report that slurmctld runs with its configuration, as soon as that is written."""
@@ -123,23 +105,9 @@ class ManyClusters:
 async def many(name: str, count: int) -> AsyncGenerator[ManyClusters]:
     """So many clusters, not created yet, on the built-in node `name` of size `fleet`."""
     machines = max(10, count * WORKERS // WORKERS_A_MACHINE)
-    node = await asyncio.to_thread(Node(name).up, Size.FLEET, nodes=machines)
-    async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
-        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
-        stack.push_async_callback(transport.close)
+    async with connected(name, machines) as (node, client, folder), AsyncExitStack() as stack:
         slurms = [await stack.enter_async_context(FleetSlurm()) for _ in range(count)]
-        names = map(rest_host, range(count))
-        await asyncio.to_thread(prepare, node, folder, SLINKY, names)
-        client = Client(transport, field_manager="bench")
+        await asyncio.to_thread(prepare, node, folder, map(space, range(count)))
         made = ManyClusters(node, client, slurms, folder)
-        caches = (made.pods, made.controllers, made.nodesets)
-        watching = [asyncio.ensure_future(one.run()) for one in caches]
-        try:
-            for one in caches:
-                await one.wait_synced()
+        async with watched(made.pods, made.controllers):
             yield made
-        finally:
-            for task in watching:
-                task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)

@@ -6,8 +6,8 @@ import asyncio
 import statistics
 import time
 
-from bench.figures import Figure, Result
-from bench.fleet.cluster import NODESET
+from bench.figures import Result, in_units
+from bench.fleet.cluster import NODESET, Json
 from bench.fleet.many.cluster import (
     BROKEN,
     LOST,
@@ -15,10 +15,10 @@ from bench.fleet.many.cluster import (
     REJECTED_POD,
     SLURM_FAULTS,
     WORKERS,
-    Json,
     space,
 )
 from bench.fleet.many.place import ManyClusters, many
+from bench.fleet.minute import minute
 from bench.fleet.modes.figures import Row
 from bench.fleet.operator import Operator
 from bench.fleet.site import apply
@@ -30,7 +30,6 @@ from penstock.local.progress import step
 CLUSTERS = 200
 CHANGES = 5
 """Healthy clusters that are changed, one after the other."""
-MINUTE_S = 60.0
 REST_S = 15.0
 """Without a request to the API server for so long counts as rest."""
 TO_BREAK_S = 30.0
@@ -89,42 +88,33 @@ async def _run(given: Settings) -> Result:
             with step(f"{CLUSTERS} clusters, {number + 1} of {given.runs}"):
                 row = await _create(place, operator)
             with step("a minute at rest"):
-                row[CPU], row[WRITES], row[CALLS], said = await _minute(place, operator)
-                notes.append(f"at rest: {said}")
+                used = await minute(place, operator)
+                row |= {CPU: used.cpu, WRITES: used.counts.writes, CALLS: used.slurm}
+                notes.append(f"at rest: {used.words}")
             row[MEMORY] = operator.memory
             with step("one more worker"):
                 row[CHANGE] = await _changes(place, 0)
             with step(f"{BROKEN} clusters are broken"):
                 await _break(place)
                 await asyncio.sleep(TO_BREAK_S)
-                row[BROKEN_CPU], row[BROKEN_WRITES], _, said = await _minute(place, operator)
-                notes.append(f"{BROKEN} broken: {said}")
+                used = await minute(place, operator)
+                row |= {BROKEN_CPU: used.cpu, BROKEN_WRITES: used.counts.writes}
+                notes.append(f"{BROKEN} broken: {used.words}")
                 row[BROKEN_CHANGE] = await _changes(place, CHANGES)
             row[RATIO] = row[BROKEN_CHANGE] / row[CHANGE]
             row[PEAK] = operator.peak
             rows.append(row)
-    figures = (Figure(name, unit, tuple(one[name] for one in rows)) for name, unit in UNITS.items())
-    return Result(tuple(figures), "\n".join(notes))
+    return Result(in_units(UNITS, rows), "\n".join(notes))
 
 
 async def _create(place: ManyClusters, operator: Operator) -> Row:
     cpu, began = operator.cpu, time.monotonic()
     created = await place.create()
     every = CLUSTERS * WORKERS
-    ready = await place.until(lambda: place.ready() == every, f"{every} Ready")
+    ready = await place.changes.until(lambda: place.ready() == every, f"{every} Ready")
     row = {CREATED: created, READY: ready - began, READY_CPU: operator.cpu - cpu}
     await operator.settled(idle=REST_S)
     return row
-
-
-async def _minute(place: ManyClusters, operator: Operator) -> tuple[float, float, float, str]:
-    """CPU, writes and calls of one, and what was asked, in words."""
-    before, cpu, calls = await operator.counts(), operator.cpu, place.calls()
-    await asyncio.sleep(MINUTE_S)
-    used, asked = operator.cpu - cpu, place.calls() - calls
-    counts = (await operator.counts()).since(before)
-    words = ", ".join(f"{n} {what}" for what, n in sorted(counts.requests.items()))
-    return used, counts.writes, asked, f"{counts.reconciles} reconciles; {words or 'no request'}"
 
 
 async def _changes(place: ManyClusters, first: int) -> float:

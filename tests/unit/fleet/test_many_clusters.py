@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bench import ranges
-from bench.fleet.cluster import CLUSTER
+from bench.fleet.cluster import CLUSTER, rest_host
 from bench.fleet.many import run as many
 from bench.fleet.many.cluster import (
     BROKEN,
@@ -16,9 +16,7 @@ from bench.fleet.many.cluster import (
     SLURM_FAULTS,
     WORKERS,
     objects,
-    rest_host,
 )
-from bench.fleet.target import SLINKY
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.restapi import RestApi
@@ -33,7 +31,7 @@ def test_each_of_many_clusters_has_a_namespace_and_a_slurmrestd_of_its_own():
     assert {one.metadata.namespace for one in found.values()} == {space["metadata"]["name"]}
     assert found["NodeSet"].spec.replicas == WORKERS
     assert found["RestApi"].spec.service.port == PORT
-    assert rest_host(7) == f"{CLUSTER}{SLINKY.rest}.{space['metadata']['name']}"
+    assert rest_host(space["metadata"]["name"]) == f"{CLUSTER}-restapi.{space['metadata']['name']}"
 
 
 def test_each_way_to_break_a_cluster_is_another_one_and_is_no_invalid_spec():
