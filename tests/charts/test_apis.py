@@ -12,6 +12,7 @@ from penstock.controllers.runtime.settings import parse
 from penstock.local.charts import CHARTS
 from support.charts import rejection, render
 from support.nebius_clusters import OLDER, of_shape
+from support.rights import rights
 
 # Helm may have to be compiled first.
 pytestmark = pytest.mark.timeout(1800)
@@ -110,14 +111,3 @@ def test_the_operator_has_each_right_that_it_gives_to_sconfigcontroller(image: s
     own = chart("soperator", [NEBIUS])
     has = {right for one in kinds(own, "ClusterRole") for right in rights(one["rules"])}
     assert rights(role["rules"]) <= has
-
-
-def rights(rules: list[Any]) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of each right; those for some names count as for all."""
-    return {
-        (group, resource, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from fault_plans.play import play
 from fault_plans.pool import plan_for
+from penstock.base import yaml_text
 from penstock.render.nebius.cluster import power_account
 from penstock.render.nebius.inputs import ClusterInputs
 from support.nebius import ABSENT
 from support.nebius_clusters import CURRENT, of_shape
+from support.rights import Right, rights
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ("operator.yaml", "soperator.yaml")
@@ -83,19 +83,6 @@ ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
 }
 """Verbs by resource that these plans do not use, and the tests that do."""
 
-Right = tuple[str, str]
-
-
-def rights(rules: Iterable[Any]) -> set[Right]:
-    """Verbs and resources, as `group/plural`, of the rules of a Role."""
-    return {
-        (verb, f"{group}/{resource}")
-        for rule in rules
-        for group in rule.get("apiGroups", ())
-        for resource in rule.get("resources", ())
-        for verb in rule["verbs"]
-    }
-
 
 def granted() -> set[Right]:
     """To the operators."""
@@ -115,7 +102,7 @@ def _powered() -> ClusterInputs:
 
 
 def _of_roles(files: Iterable[Path]) -> set[Right]:
-    every = (one for file in files for one in yaml.safe_load_all(file.read_text()))
+    every = (one for file in files for one in yaml_text.documents(file.read_text()))
     roles = (one for one in every if one and one.get("kind") in ("Role", "ClusterRole"))
     return {right for one in roles for right in rights(one["rules"])}
 
