@@ -14,7 +14,7 @@ import yaml
 
 from api.kube_support import Kubectl, eventually
 from penstock.api import crd
-from penstock.api.penstock import partition
+from penstock.api.penstock import backup, partition, restore
 from penstock.api.slinky.group import GROUP
 from penstock.local.node import Node
 
@@ -360,13 +360,15 @@ async def test_the_kinds_are_listed_by_their_group(kubectl: Kubectl):
         lines = kubectl("api-resources", f"--api-group={group}", "--no-headers").splitlines()
         return {(row[-1], row[-3]) for row in (line.split() for line in lines)}
 
-    kubectl("apply", "--server-side", "-f", "-", manifest=crd.definition(partition.INFO))
+    own = (partition.INFO, backup.INFO, restore.INFO)
+    for info in own:
+        kubectl("apply", "--server-side", "-f", "-", manifest=crd.definition(info))
     ours = ("Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token")
     wanted = {(kind, API_VERSION) for kind in ours}
     async with asyncio.timeout(60):
         await eventually(lambda: listed("slinky.slurm.net") == wanted)
-        # Tests before may have defined the others of this group.
-        await eventually(lambda: ("Partition", "penstock.dev/v1alpha1") in listed("penstock.dev"))
+        other = {(info.resource.kind, "penstock.dev/v1alpha1") for info in own}
+        await eventually(lambda: listed("penstock.dev") == other)
 
 
 def test_a_nodeset_is_shown_by_each_name_with_its_columns(kubectl: Kubectl):
