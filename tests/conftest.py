@@ -138,7 +138,8 @@ def _keep(report: pytest.TestReport) -> None:
         "\n".join(parts)
     )
     for old in sorted(KEPT.iterdir())[:-MOST_KEPT]:
-        old.unlink()
+        # Another run may remove it as well.
+        old.unlink(missing_ok=True)
 
 
 def _why(report: pytest.TestReport) -> list[str]:

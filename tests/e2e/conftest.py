@@ -69,7 +69,7 @@ def _metrics(site: Site) -> str:
 
 ASKED = {
     "slurmctld": "scontrol show nodes; squeue -a; scontrol show jobs",
-    "slurmd": "ps -ef",
+    "slurmd": "ps -ef; tail -50 /var/log/slurm/*",
 }
 """By the container of a daemon, what is asked there beside its log."""
 
