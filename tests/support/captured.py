@@ -51,7 +51,7 @@ def _files(which: str) -> str:
     found = [
         one
         for path in sorted((FOLDER / which).glob("*.yaml"))
-        for one in yaml_text.documents(path.read_text())[0]["items"]
+        for one in yaml_text.document(path.read_text())["items"]
     ]
     return json.dumps(found)
 

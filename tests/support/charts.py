@@ -42,7 +42,7 @@ def values(name: str) -> Json:
 
 @lru_cache
 def _read(path: Path) -> Json:
-    return cast("Json", yaml_text.documents(path.read_text())[0])
+    return cast("Json", yaml_text.document(path.read_text()))
 
 
 def render(
@@ -120,7 +120,7 @@ def schema(chart: str) -> Json:
 
 def defaults(chart: str) -> Json:
     """The chart's values.yaml."""
-    return cast("Json", yaml_text.documents((CHARTS / chart / "values.yaml").read_text())[0])
+    return cast("Json", yaml_text.document((CHARTS / chart / "values.yaml").read_text()))
 
 
 @dataclass(frozen=True)

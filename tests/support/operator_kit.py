@@ -393,7 +393,7 @@ async def lab(
 async def install(client: Client) -> None:
     """Definitions, a Kubernetes node, and the operator's rights, as its manifests give them."""
     for path in sorted((ROOT / "deploy" / "crds").glob("*.yaml")):
-        await client.apply(DEFINITIONS, yaml_text.documents(path.read_text())[0])
+        await client.apply(DEFINITIONS, yaml_text.document(path.read_text()))
     for manifest in documents(ROOT / "deploy" / "operator.yaml"):
         if (resource := INSTALLED.get(manifest["kind"])) is not None:
             await client.apply(resource, manifest)

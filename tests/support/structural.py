@@ -24,7 +24,7 @@ def schemas() -> dict[str, Json]:
     """Schema by kind."""
     found: dict[str, Json] = {}
     for path in CRDS.glob("*.yaml"):
-        spec: Json = yaml_text.documents(path.read_text())[0]["spec"]
+        spec: Json = yaml_text.document(path.read_text())["spec"]
         found[spec["names"]["kind"]] = spec["versions"][0]["schema"]["openAPIV3Schema"]
     return found
 

@@ -15,13 +15,13 @@ from typing import Any, Final, cast
 import yaml
 
 from penstock.api.kubernetes.meta import Json
+from penstock.base.yaml_text import LOADER
 
 FILE: Final = "topology.yaml"
 MOST_CHARACTERS: Final = 64 * 1024
 """Of a file that is read. Two hundred switches of 25 nodes have 15,000."""
 MOST_LEVELS: Final = 20
 """Deeper than any topology; the parser in C overflows its stack at some thousands."""
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNITS: Final = ("switch", "block", "ring")
 _OPENS = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
 _CLOSES = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
@@ -82,7 +82,7 @@ def _begins(event: object) -> bool:
 def _events(text: str) -> Iterator[Any]:
     """The events of a text, in which collections are nested no deeper than MOST_LEVELS."""
     levels = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=LOADER):
         levels += isinstance(event, _OPENS) - isinstance(event, _CLOSES)
         if levels > MOST_LEVELS:
             raise _TooDeepError

@@ -24,7 +24,7 @@ FIXTURE = Path(__file__).with_name("chart.yaml")
 
 def chart_made(namespace: str) -> list[Json]:
     """The fixture in a namespace."""
-    found = cast("list[Json]", yaml_text.documents(FIXTURE.read_text())[0]["items"])
+    found = cast("list[Json]", yaml_text.document(FIXTURE.read_text())["items"])
     # Anchors of YAML would be one mapping in several places.
     apart: list[Json] = json.loads(json.dumps(found))
     return [{**one, "metadata": {**one["metadata"], "namespace": namespace}} for one in apart]
