@@ -10,7 +10,7 @@ TIMEOUT_S = 1200.0
 
 
 class Changes:
-    """Call `seen` for each change; `until` looks again after each."""
+    """Call `seen` for each change; `until` checks its condition after each."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
