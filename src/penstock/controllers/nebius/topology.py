@@ -65,6 +65,8 @@ def clusters_with_file(config_map: ConfigMap, lookup: Lookup) -> list[str]:
 @dataclass(slots=True)
 class _State:
     burst: Burst | None = None
+    waits: bool = False
+    """Whether this reconcile left the written file as it is for a burst of changes."""
     rejected: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: bool = False
 
@@ -88,15 +90,15 @@ class ClusterTopology:
         if name := obj.spec.slurm_topology_config_map_ref_name:
             found = self._caches.config_map(f"{obj.metadata.namespace}/{name}")
             given = (found.data or {}).get(TOPOLOGY_CONF) if found is not None else None
-            state.burst, state.missing = None, given is None
+            state.burst, state.waits, state.missing = None, False, given is None
             self._clusters.topologies.of(obj).text = written if given is None else given
             return
         wanted, now = self._wanted(obj, written, state), self._clock.time()
         # The first files are written without delay: nothing runs yet.
         burst = next_burst(state.burst, wanted, written, now) if published else None
         state.burst = burst
-        waits = burst is not None and now < burst.due()
-        self._clusters.topologies.of(obj).text = written if waits else wanted
+        state.waits = burst is not None and now < burst.due()
+        self._clusters.topologies.of(obj).text = written if state.waits else wanted
 
     def findings(self, obj: SlurmCluster) -> list[Finding]:
         """Labels that contradict others, or a ConfigMap without the file."""
@@ -117,12 +119,11 @@ class ClusterTopology:
         return [Finding(True, ConfigReason.TOPOLOGY_LABELS_REJECTED, words)]
 
     def requeue_after(self, obj: SlurmCluster) -> float | None:
-        """When a burst of changes is to be written."""
-        burst = self._states.of(obj).burst
-        if burst is None:
+        """When a burst of changes is to be written; at once if it came due meanwhile."""
+        state = self._states.of(obj)
+        if state.burst is None or not state.waits:
             return None
-        left = burst.due() - self._clock.time()
-        return left + 0.1 if left > 0 else None
+        return max(0.0, state.burst.due() - self._clock.time()) + 0.1
 
     def _wanted(self, obj: SlurmCluster, written: str, state: _State) -> str:
         """The file; empty while no worker has been on a Kubernetes node with a label."""

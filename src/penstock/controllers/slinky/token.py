@@ -130,7 +130,8 @@ class TokenReconciler(Reconciler[Token]):
             return None
         when = token.renew_at if obj.spec.refresh else float(token.expires_at)
         left = when - self.client.clock.time()
-        if left <= 0 and not obj.spec.refresh:
+        # One that ended a moment ago may not be reported yet.
+        if left <= -LATEST_S and not obj.spec.refresh:
             return None
         return min(max(left, SOONEST_S), LATEST_S)
 

@@ -45,9 +45,12 @@ def late(pods: Sequence[Pod], now: float) -> list[Pod]:
 
 
 def late_in(pods: Sequence[Pod], now: float) -> float | None:
-    """Return the seconds until the next worker is late; None while none starts."""
+    """Return the seconds until the next worker is late; None while none starts.
+
+    One that is late for a moment may have become so after the logs to read were chosen.
+    """
     waits = [PATIENCE_S - waited(pod, now) for pod in pods if _starts(pod)]
-    return min((max(1.0, wait) for wait in waits if wait > 0), default=None)
+    return min((max(1.0, wait) for wait in waits if wait > -PATIENCE_S), default=None)
 
 
 def _starts(pod: Pod) -> bool:

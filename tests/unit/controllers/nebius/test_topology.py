@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from fault_plans import worker_sets
 from fault_plans.api_names import CLUSTER
 from fault_plans.kinds import path_of
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.nebius import names
+from penstock.controllers.nebius.exporter import ClusterExporter
 from penstock.decide.topology.burst import MOST_S, QUIET_S
 from penstock.simulation.apiserver import Change
 from unit.controllers.nebius.lab import CORE, CURRENT, OLDER, SHAPES, SPACE, Lab, played
@@ -128,6 +133,33 @@ def test_a_burst_of_labels_is_one_write_and_restarts_no_pod(shape: str) -> None:
         assert {name: lab.get("/pods", name)["metadata"]["uid"] for name in lab.pods()} == uids
 
     played(play, shape, replicas=1)
+
+
+def test_a_burst_that_comes_due_while_a_reconcile_is_on_its_way_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S173: with a busy operator, nothing else may happen for hours."""
+    takes = 0.0
+    unpatched = ClusterExporter.reconcile
+
+    async def slow(*given: Any, **named: Any) -> list[Finding]:
+        await asyncio.sleep(takes)
+        return await unpatched(*given, **named)
+
+    monkeypatch.setattr(ClusterExporter, "reconcile", slow)
+    first, second = workers(OLDER, 2)
+
+    async def play(lab: Lab) -> None:
+        nonlocal takes
+        await apart(lab, OLDER)
+        await settled(lab)
+        takes = 1.0
+        label(lab, host(lab, first), tier_1="leaf")
+        await asyncio.sleep(0.5)
+        label(lab, host(lab, second), tier_1="leaf")
+        await lab.until(lambda: f"SwitchName=leaf Nodes={first},{second}" in lines(lab), 60)
+
+    played(play, OLDER, replicas=1)
 
 
 def test_workers_that_register_later_are_read_by_a_reconfigure() -> None:
