@@ -125,6 +125,11 @@ class WorkerSet:
         return owner.is_kind(self.api_version.partition("/")[0], self.kind)
 
     @property
+    def is_of_cluster(self) -> bool:
+        """Whether the cluster's object itself declares them: its slurmctld goes with them."""
+        return self.kind == self.wording.cluster_kind
+
+    @property
     def selector_text(self) -> str:
         """`selector` as kubectl's option `-l` takes it."""
         return selector_text(self.selector)

@@ -26,6 +26,8 @@ from penstock.decide.observed.worker import Worker
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.rollout.maintenance import is_scheduled
 from penstock.decide.slurm_node import topology
+from penstock.model.worker_set import WorkerSet
+from penstock.slurm.known import Unknown
 
 _WAITS: Final[tuple[ConditionReason, ...]] = (
     SlurmNodeReason.UNKNOWN,
@@ -60,7 +62,7 @@ def findings(
         _pvcs(terminating_pvcs),
         _name_conflicts(view, roles),
         _deleting(view, roles),
-        _waiting(roles, waiting),
+        _waiting(view, roles, waiting),
         _terminating(roles),
         _not_ready(view, observed, roles),
         _not_available(view, roles),
@@ -148,12 +150,10 @@ def _going(view: WorkerSetView, deletion: Deletion) -> str:
             "slurmctld is external and keeps running, so each pod is deleted once its Slurm node "
             "is drained and empty"
         )
-    meta, end = view.workers.metadata, times.write(since + PATIENCE_S)
-    chosen = view.workers.selector_text
+    end = times.write(since + PATIENCE_S)
     return (
         f"slurmctld is external and has not answered since {times.write(since)}, so pods that may "
-        f"have jobs stay until {end}. To end the wait at once: kubectl delete pods "
-        f"-n {meta.namespace} -l {chosen}"
+        f"have jobs stay until {end}. To end the wait at once: {_deletes(view.workers)}"
     )
 
 
@@ -194,14 +194,24 @@ def _deleting(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     )
 
 
-def _waiting(roles: PodRoles, waiting: Mapping[Worker, DeletionVerdict]) -> Finding | None:
+def _waiting(
+    view: WorkerSetView, roles: PodRoles, waiting: Mapping[Worker, DeletionVerdict]
+) -> Finding | None:
     found = [(worker, waiting[worker]) for worker in roles.to_delete if worker in waiting]
     if not found:
         return None
     reasons = {verdict.why.reason for _, verdict in found}
     reason = next((known for known in _WAITS if known in reasons), WorkerReason.TERMINATING)
     shown = [_why_waiting(worker, verdict) for worker, verdict in found]
-    return Finding(None, reason, f"{len(found)} pods wait to be deleted: {list_some(shown, '; ')}")
+    words = f"{len(found)} pods wait to be deleted: {list_some(shown, '; ')}"
+    if view.deleting and isinstance(view.nodes, Unknown):
+        words += f". To end the wait at once: {_deletes(view.workers)}"
+    return Finding(None, reason, words)
+
+
+def _deletes(workers: WorkerSet) -> str:
+    """The command that deletes the pods, whatever they run."""
+    return f"kubectl delete pods -n {workers.metadata.namespace} -l {workers.selector_text}"
 
 
 def _why_waiting(worker: Worker, verdict: DeletionVerdict) -> str:

@@ -29,6 +29,8 @@ def finalizer_action(
     if isinstance(view.nodes, Unknown):
         if (deletion.records_patience or 0) > 0:
             return None
+        if view.workers.is_of_cluster:
+            return _remove(view, "All pods are gone, and its slurmctld does not answer")
         return _remove(view, f"All pods are gone; Slurm may keep their records: {view.nodes.why}")
     if orphaned.left:
         return None

@@ -55,7 +55,7 @@ def deletion_of(view: WorkerSetView) -> Deletion:
     if not view.deleting:
         return _NONE
     is_with_cluster = view.controller is not ControllerState.PRESENT
-    left = _records_patience(view, GOING_S if is_with_cluster else DELETED_PATIENCE_S)
+    left = _records_patience(view, is_with_cluster=is_with_cluster)
     if not is_with_cluster or view.external is None:
         return Deletion(is_with_cluster, records_patience=left)
     if not isinstance(view.nodes, Unknown) and not isinstance(view.jobs, Unknown):
@@ -66,9 +66,14 @@ def deletion_of(view: WorkerSetView) -> Deletion:
     return Deletion(True, True, since, patience, left)
 
 
-def _records_patience(view: WorkerSetView, seconds: float) -> float | None:
+def _records_patience(view: WorkerSetView, *, is_with_cluster: bool) -> float | None:
     meta = view.workers.metadata
     deleted = times.parse(meta.deletion_timestamp)
     if deleted is None or view.pods or DRAIN_FINALIZER not in meta.finalizers:
         return None
+    if view.workers.is_of_cluster:
+        # Records go with its slurmctld, which somebody else may have deleted before, as a
+        # namespace's deletion does.
+        return 0.0
+    seconds = GOING_S if is_with_cluster else DELETED_PATIENCE_S
     return max(0.0, deleted + seconds - view.now)

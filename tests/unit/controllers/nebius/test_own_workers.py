@@ -9,6 +9,7 @@ from penstock.api.nebius.labels import POD_PROTECT
 from penstock.simulation.faults import Fault
 from unit.controllers.nebius.lab import CLUSTERS, CORE, OLDER, SPACE, Lab, played
 
+APPS = f"/apis/apps/v1/namespaces/{SPACE}"
 REFUSED = 429
 """Of an eviction: a budget forbids it."""
 KEYS = f"{CORE}/secrets/{specs.HOST_KEYS}"
@@ -109,6 +110,40 @@ def test_a_deleted_cluster_is_kept_until_its_workers_are_drained() -> None:
         await lab.until(lambda: lab.find("slurm.nebius.ai/slurmclusters", "slurm") is None)
         assert lab.world.slurm.lost_jobs == []
         await lab.until(lambda: lab.pods() == [])
+
+    played(play, OLDER)
+
+
+def test_a_cluster_whose_slurmctld_goes_first_is_gone_with_its_last_pod() -> None:
+    """As when its namespace is deleted: records of Slurm nodes go with slurmctld."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.slurm_fault(Fault.HANG, SPACE)
+        lab.delete(CLUSTERS)
+        for plural in ("statefulsets", "deployments"):
+            for one in lab.world.server.objects(f"apps/{plural}", SPACE):
+                lab.world.ask("DELETE", f"{APPS}/{plural}/{one['metadata']['name']}", {})
+        for name in lab.pods():
+            lab.world.ask("DELETE", f"{CORE}/pods/{name}", {})
+        await lab.until(lambda: lab.find("slurm.nebius.ai/slurmclusters", "slurm") is None, 90)
+
+    played(play, OLDER)
+
+
+def test_what_ends_the_wait_for_a_slurmctld_that_never_answers_is_in_the_status() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.slurm_fault(Fault.HANG, SPACE)
+        lab.delete(CLUSTERS)
+        command = f"To end the wait at once: kubectl delete pods -n {SPACE} -l "
+        await lab.until(lambda: command in lab.condition()[2])
+        chosen = lab.condition()[2].partition(command)[2]
+        for name in lab.pods("worker-"):
+            labels = lab.get("/pods", name)["metadata"]["labels"]
+            assert dict(one.split("=") for one in chosen.split(",")).items() <= labels.items()
+            lab.world.ask("DELETE", f"{CORE}/pods/{name}", {})
+        await lab.until(lambda: lab.find("slurm.nebius.ai/slurmclusters", "slurm") is None)
 
     played(play, OLDER)
 
