@@ -44,13 +44,20 @@ static int enter_again(const struct root *root, struct failure *failure)
  * a process without them, as each task is, cannot trace it. It keeps the name "slurmstepd", by
  * which proctrack/linuxproc neither counts nor signals it.
  */
-static void run_reaper(const struct root *root, int report, struct failure *failure)
+static void run_reaper(const struct root *root, const int ends[2], struct failure *failure)
 {
     struct sigaction ignore;
+    int report = ends[1];
 
     memset(&ignore, 0, sizeof(ignore));
     ignore.sa_handler = SIG_IGN;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+    /*
+     * A slurmstepd that ends before the prctl(2) sends no signal. The write below shows it: nobody
+     * else has the end to read from.
+     */
+    if (close(ends[0]) != 0)
+        (void) failure_of_call(failure, "close", "report of the reaper", errno);
+    else if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         (void) failure_of_call(failure, "prctl", "PR_SET_PDEATHSIG", errno);
     else if (sigaction(SIGCHLD, &ignore, NULL) != 0)
         (void) failure_of_call(failure, "sigaction", "SIGCHLD", errno);
@@ -106,7 +113,7 @@ static int clone_reaper(struct reaper *reaper, const struct root *root, const in
         return failure_of_call(failure, "pthread_sigmask", "all", error);
     pid = syscall(SYS_clone, flags, NULL, &reaper->fd, NULL, NULL);
     if (pid == 0)
-        run_reaper(root, report[1], failure);
+        run_reaper(root, report, failure);
     if (pid < 0)
         (void) failure_of_call(failure, "clone", "CLONE_NEWPID", errno);
     else
