@@ -17,6 +17,7 @@ from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.errors import LocalError
 from penstock.local.install import SYSTEM
 from penstock.local.node import Node
+from penstock.local.target import BuiltIn
 
 LAST = 120
 """Lines of the operator's log that a failed test shows."""
@@ -26,18 +27,22 @@ LAST = 120
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """A failed test shows what the operator said and what it told users: it may not come again."""
     report: pytest.TestReport = yield
-    funcargs: dict[str, Any] = getattr(item, "funcargs", {})
-    site = funcargs.get("site") or next(
-        (one.site for one in funcargs.values() if isinstance(one, Cluster | SlurmClusterSite)), None
-    )
-    if report.failed and isinstance(site, Site):
+    site = _site(getattr(item, "funcargs", {})) if report.failed else None
+    if site is not None:
         for name, command in SHOWN.items():
             report.sections.append((name, _said(site, command)))
         report.sections.append(("metrics", _metrics(site)))
-        for cluster in funcargs.values():
-            if isinstance(cluster, Cluster | SlurmClusterSite):
-                report.sections += _daemons(site, cluster.namespace)
+        report.sections += _daemons(site)
     return report
+
+
+def _site(funcargs: dict[str, Any]) -> Site | None:
+    """That of a test, which it has itself or as a part of what it works with."""
+    parts = [part for one in funcargs.values() for part in getattr(one, "__dict__", {}).values()]
+    found = [*funcargs.values(), *parts]
+    found += [one.site for one in found if isinstance(one, Cluster | SlurmClusterSite)]
+    found += [Site(one.node) for one in found if isinstance(one, BuiltIn)]
+    return next((one for one in found if isinstance(one, Site)), None)
 
 
 KINDS = "controllers,accountings,restapis,nodesets,loginsets,tokens,partitions,slurmclusters"
@@ -68,18 +73,18 @@ def _metrics(site: Site) -> str:
 
 
 ASKED = {
-    "slurmctld": "scontrol show nodes; squeue -a; scontrol show jobs",
+    "slurmctld": "scontrol show nodes; squeue -a; scontrol show jobs; scontrol show topology",
     "slurmd": "ps -ef; tail -50 /var/log/slurm/*",
 }
 """By the container of a daemon, what is asked there beside its log."""
 
 
-def _daemons(site: Site, namespace: str) -> Generator[tuple[str, str]]:
-    """What each slurmctld and slurmd of a namespace said last, and what runs there."""
-    names = "jsonpath={range .items[*]}{.metadata.name} {.spec.containers[*].name}{'\\n'}{end}"
-    said = _said(site, ("-n", namespace, "get", "pods", "-o", names))
-    for line in said.splitlines():
-        pod, *containers = line.split() or [""]
+def _daemons(site: Site) -> Generator[tuple[str, str]]:
+    """What each slurmctld and slurmd said last, and what runs there."""
+    fields = "{.metadata.namespace} {.metadata.name} {.spec.containers[*].name}"
+    names = f"jsonpath={{range .items[*]}}{fields}{{'\\n'}}{{end}}"
+    for line in _said(site, ("get", "pods", "-A", "-o", names)).splitlines():
+        namespace, pod, *containers = line.split()
         for one in ASKED.keys() & set(containers):
             at = ("-n", namespace, pod, "-c", one)
             yield f"{namespace} {pod}", _said(site, ("logs", *at, f"--tail={LAST}"))

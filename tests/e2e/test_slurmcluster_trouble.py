@@ -223,12 +223,12 @@ def test_slurmctld_killed_under_load_keeps_queue_and_ids(
     until_over = "until test -e /over; do sleep 0.2; done"
     array = trouble.submit(until_over, "--array=1-12", "-w worker-0", "-o /dev/null")
     eventually("some of it run", lambda: array in _queue(trouble, "-t RUNNING"), 60)
-    waiting = [trouble.submit("true", "-H", "-o /dev/null") for _ in range(3)]
-    # slurmctld writes its state up to half a minute after a change.
-    since = time.time()
-    saved = "stat -c %Y /var/spool/slurmctld/job_state"
-    state = ("controller-0", "slurmctld", saved)
-    eventually("it is saved", lambda: float(trouble.cluster.run(*state)) > since, 90)
+    waiting = [
+        trouble.submit("true", "-H", "-o /dev/null", f"--comment=waits-{i}") for i in range(3)
+    ]
+    # slurmctld writes its state at once or up to half a minute after a change.
+    saved = ("controller-0", "slurmctld", "grep -c waits-2 /var/spool/slurmctld/job_state || true")
+    eventually("it is saved", lambda: trouble.cluster.run(*saved).strip() != "0", 90)
     pid = pid_in_pod(trouble.uids["controller-0"], "/slurmctld --systemd")
     began = time.monotonic()
     os.kill(pid, signal.SIGKILL)
@@ -594,9 +594,11 @@ def test_events_are_a_story_without_repetition(trouble: Trouble) -> None:
     ]
     told = sorted(ours, key=lambda one: one["metadata"]["creationTimestamp"])
     notes = [one["note"] for one in told]
-    order = ["Created Job", "Created StatefulSet", "worker-2"]
+    # The Job is created again later, which may be the only one that is told.
+    assert _place(notes, "Created Job") is not None, notes
+    order = ["Created StatefulSet", "worker-2"]
     places = [i for one in order for i in [_place(notes, one)] if i is not None]
-    assert len(places) >= 2, notes
+    assert places, notes
     assert places == sorted(places), notes
     # Tests before changed the key more often than that, each time for another event.
     counts = Counter(note for note in notes if not note.startswith("munge.key was changed"))
