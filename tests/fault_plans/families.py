@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fault_plans.actions import (
     absent,
+    busy,
     checks,
     configuration,
     deposed,
@@ -43,6 +44,7 @@ FAMILIES = (
     left.FAMILY,
     absent.FAMILY,
     parsers.FAMILY,
+    busy.FAMILY,
 )
 """In the order in which they are added to a plan: a new one goes to the end."""
 HAPPENINGS = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fault_plans.actions import checks, configuration, power, reboots, replacements
+from fault_plans.actions import busy, checks, configuration, power, reboots, replacements
 from fault_plans.actions import nebius_accounting as records
 from fault_plans.actions.faults import MISHAPS
 from fault_plans.actions.nebius import NEBIUS_ACTS, NEBIUS_FAULTS, PARTITIONS
@@ -82,5 +82,6 @@ def nebius_of(seed: int) -> Plan:
     )
     plan = PARTITIONS.added(replace(plan, layout=layout))
     plan = replacements.FAMILY.added(plan)
+    plan = busy.FAMILY.added(plan)
     plan = power.FAMILY.added(checks.FAMILY.added(reboots.FAMILY.added(plan)))
     return records.added(plan, Dice(seed + APART + 2))

@@ -60,6 +60,7 @@ class Process:
         tiny: bool = False,
         names: ApiNames = OF_SLINKY,
         together: bool = False,
+        hesitation: Callable[[], float],
     ) -> None:
         self.connection = Connection(
             server, OPERATOR, latency=latency, lag=lag, sending=self._sending, wrote=self._count
@@ -73,7 +74,7 @@ class Process:
         self.crashed = asyncio.Event()
         self._acts = acts
         self._wrote = wrote
-        self._clock = PausableClock(clock)
+        self._clock = PausableClock(clock, hesitation)
         self._dial = dial
         self._apis = tiny_api.WITH_CREWS if tiny else SERVED_APIS
         self._names = names

@@ -76,6 +76,10 @@ QUIET = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
 Declared = tuple[str, str, str, str, Json]
 """Namespace, plural, kind, name and spec of one of our objects."""
 RESTART_S = 1.0
+HESITATES = 0.02
+"""Share of the readings of the operator's clock that take time while it waits for a core."""
+HESITATIONS = 2
+"""So many may come between an answer of Slurm and what is sent because of it."""
 """After which a process that has ended by itself is started again."""
 
 
@@ -134,8 +138,12 @@ class World:
         """Hosts and ports outside that the operator cannot connect to."""
         self.rekeyed: dict[str, bytes] = {}
         """By namespace the last slurm.key that somebody gave."""
+        self.promises.hesitation = lambda: HESITATIONS * self.longest_hesitation
+        self.longest_hesitation = 0.0
+        """Seconds that some readings of the operator's clock take, while it waits for a core."""
         self.healed = False
         """Whether nothing more goes wrong, and nobody does anything any more."""
+        self._hesitates = Dice(seed + (44 << 40))
         self._loop = loop
         self._started = 0
         self._edits: dict[tuple[str, str], list[Json]] = {}
@@ -459,6 +467,7 @@ class World:
             tiny=self.layout.tiny,
             names=self.api,
             together=self.layout.together,
+            hesitation=self._hesitation,
         )
         for space in self.spaces:
             lines[space].rest.fault = self._faults[space]
@@ -466,6 +475,12 @@ class World:
         self.processes.append(process)
         process.start(self._ended)
         return process
+
+    def _hesitation(self) -> float:
+        """What a reading of the operator's clock takes, in seconds; usually nothing."""
+        if not self.longest_hesitation or self._hesitates.random() >= HESITATES:
+            return 0.0
+        return self._hesitates.between(0.0, self.longest_hesitation)
 
     async def crash(self, process: Process) -> None:
         """End a process at once."""

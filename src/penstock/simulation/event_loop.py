@@ -58,6 +58,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Simulated monotonic seconds."""
         return self._jump.now
 
+    def spend(self, seconds: float) -> None:
+        """Let time pass within a step, as where all cores are busy."""
+        self._jump.now += seconds
+
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.kube.client.clock import Clock, Timer
+from penstock.simulation.event_loop import VirtualLoop
 
 LATER_S = 0.001
 """An event loop that goes on takes what has arrived before it takes timers that are due."""
@@ -27,28 +28,39 @@ class _Timer:
 
 
 class PausableClock:
-    """The clock of one process. While it stands still no timer of it ends, but time passes."""
+    """The clock of one process. While it stands still no timer of it ends, but time passes.
 
-    def __init__(self, inner: Clock) -> None:
+    Each reading takes as many seconds as `hesitation` returns: the process waits for a core.
+    """
+
+    def __init__(self, inner: Clock, hesitation: Callable[[], float] = lambda: 0.0) -> None:
         self._inner = inner
+        self._hesitation = hesitation
         self._until = float("-inf")
 
     def pause(self, seconds: float) -> None:
         """Stand still from now on, for that long."""
-        self._until = self.monotonic() + seconds
+        self._until = self._inner.monotonic() + seconds
 
     @property
     def left(self) -> float:
         """Seconds until the process goes on; 0 when it runs."""
-        return max(0.0, self._until - self.monotonic())
+        return max(0.0, self._until - self._inner.monotonic())
 
     def monotonic(self) -> float:
         """Seconds of the inner clock."""
+        self._hesitate()
         return self._inner.monotonic()
 
     def time(self) -> float:
         """Wall time of the inner clock."""
+        self._hesitate()
         return self._inner.time()
+
+    def _hesitate(self) -> None:
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, VirtualLoop):
+            loop.spend(self._hesitation())
 
     async def sleep(self, seconds: float) -> None:
         """Wait, and for the end of a pause."""

@@ -85,6 +85,8 @@ class Promises:
         """By uid of a pod, when somebody else than the operator had it deleted."""
         self._out_at: dict[str, float] = {}
         """By Kubernetes node, when it was out of service last."""
+        self.hesitation: Callable[[], float] = lambda: 0.0
+        """Seconds that the operator may have waited for a core since it decided what it sends."""
         self.replaces: Callable[[Json], None] = partial(_never_replaced, self.broken)
         """Called with each Kubernetes node that the operator deletes."""
         self.has_moved: Callable[[str, str, str], bool] = _never_moved
@@ -205,7 +207,7 @@ class Promises:
             return
         slurm, node = self._slurms[space], node_name(obj)
         asked = listed_at.get().get(space, float("-inf"))
-        at_once = sent_at.get() - asked < AT_ONCE_S
+        at_once = sent_at.get() - asked < AT_ONCE_S + self.hesitation()
         if at_once and slurm.lifted_at.get(node, float("-inf")) >= asked:
             return
         jobs = [job.id for job in slurm.jobs_on(node) if "CONFIGURING" not in job.state]
@@ -316,7 +318,7 @@ class Promises:
         ctld, name = slurm.ctld, asked.path.rpartition("/")[2]
         before = ctld.nodes.get(name)
         unseen = slurm.drained_at.get(name, 0.0) >= knew.listed_at
-        blameless = unseen and knew.sent_at - knew.listed_at < AT_ONCE_S
+        blameless = unseen and knew.sent_at - knew.listed_at < AT_ONCE_S + self.hesitation()
         drained = (
             before is not None
             and "DRAIN" in before.flags

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import structlog
@@ -61,6 +62,9 @@ from penstock.model.worker_set import WorkerSet
 NEEDS_NO_SLURM = frozenset(
     {DeletionGround.NEVER_BOUND, DeletionGround.FINISHED, DeletionGround.CONTROLLER_GONE}
 )
+FRESH_S = 1.0
+"""Seconds for which Slurm's answer is good for a delete. Nothing else happens in between, so more
+pass only where the process waits for a core, and somebody may have undrained the node meanwhile."""
 BESIDE = 4
 """Requests in flight for pod conditions. Each costs the API server as much as three pods, and
 nothing waits for them, while pods that start do need the API server."""
@@ -260,15 +264,25 @@ class Actor:
         done: list[bool] = []
         for start in range(0, len(deletes), AT_ONCE):
             lot = deletes[start : start + AT_ONCE]
-            now = await self._slurm_for(connection, lot)
-            if source.has_newer():
-                # It may be wanted again.
-                return [*done, False]
-            calls = (
-                self._delete_one(source.workers, one, now, batch, is_orphaned=is_orphaned)
-                for one in lot
-            )
-            done += await gather(calls)
+            # Nobody else of this process ends a drain between the answer and the deletes.
+            async with connection.states if connection is not None else nullcontext():
+                now = await self._slurm_for(connection, lot)
+                good_until = self._client.clock.monotonic() + FRESH_S
+                if source.has_newer():
+                    # It may be wanted again.
+                    return [*done, False]
+                calls = (
+                    self._delete_one(
+                        source.workers,
+                        one,
+                        now,
+                        batch,
+                        good_until=good_until,
+                        is_orphaned=is_orphaned,
+                    )
+                    for one in lot
+                )
+                done += await gather(calls)
         return done
 
     async def _slurm_for(
@@ -290,6 +304,7 @@ class Actor:
         now: SlurmSnapshot,
         batch: EventBatch,
         *,
+        good_until: float,
         is_orphaned: bool,
     ) -> bool:
         space = workers.metadata.namespace
@@ -306,6 +321,9 @@ class Actor:
         )
         if verdict.ground is None:
             log.info("pod kept", pod=action.name, reason=verdict.why.reason)
+            return False
+        if action.guard not in NEEDS_NO_SLURM and self._client.clock.monotonic() > good_until:
+            log.info("pod kept", pod=action.name, reason="the answer of Slurm is too old")
             return False
         try:
             await self._client.delete(

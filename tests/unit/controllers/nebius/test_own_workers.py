@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from fault_plans import nebius_specs as specs
 from penstock.api.nebius.labels import POD_PROTECT
+from penstock.controllers.nodeset import actor
+from penstock.decide.action import DeletionGround
+from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
+from penstock.simulation.event_loop import VirtualLoop
 from penstock.simulation.faults import Fault
 from unit.controllers.nebius.lab import CLUSTERS, CORE, OLDER, SPACE, Lab, played
 
@@ -164,5 +171,33 @@ def test_a_new_image_is_rolled_out_though_the_status_was_written_before_workers_
         lab.world.ask("POST", f"{CORE}/secrets", body)
         await lab.until(lambda: images(lab) == {"slurmd:2"})
         await lab.available()
+
+    played(play, OLDER)
+
+
+def test_no_worker_is_deleted_on_an_answer_that_grew_old_while_all_cores_were_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While the operator waits for a core, somebody undrains the node and a job begins there."""
+    late = [5.0]
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        slurm, loop = lab.world.slurm, asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+
+        def judged(*given: Any, **named: Any) -> DeletionVerdict:
+            found = can_delete(*given, **named)
+            if found.ground is DeletionGround.DRAINED and late:
+                loop.spend(late.pop())
+                slurm.resumed_by_hand("worker-1")
+                assert slurm.submit(2) is not None
+            return found
+
+        monkeypatch.setattr(actor, "can_delete", judged)
+        lab.world.scale(1)
+        await asyncio.sleep(60)
+        assert not late
+        assert slurm.lost_jobs == []
 
     played(play, OLDER)
