@@ -77,7 +77,8 @@ class PlacedWorker:
 
     `node` is its Slurm node, None without a record. `since` is the creation of the pod in Unix
     seconds, and `is_registered` whether the record comes from its slurmd. `is_changing` is whether
-    the operator has the node drained or down at this moment, by a reason of its own.
+    the operator has the node drained or down at this moment, by a reason of its own. `is_leaving`:
+    the pod is to be deleted once its node is drained.
     """
 
     slurm_node: str
@@ -86,6 +87,7 @@ class PlacedWorker:
     since: float
     is_registered: bool = False
     is_changing: bool = False
+    is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,8 @@ def _back(
         if not worker.is_registered or (is_there and not elsewhere):
             continue
         if node.drain and node.reason == reason:
-            if elsewhere:
+            # The pod of a worker that leaves may be deleted at this moment, because of this drain.
+            if elsewhere and not worker.is_leaving:
                 return EndDrain(record, name, reason)
         elif not worker.is_changing and "DOWN" not in node.state:
             return _gone(view, record, name)

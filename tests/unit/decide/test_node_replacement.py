@@ -126,6 +126,16 @@ def test_a_drain_ends_once_its_worker_is_registered_elsewhere(state: bool):
         assert written(replace(found, records=(back,))) == (replace(back, ended=True),)
 
 
+def test_the_drain_of_a_worker_that_leaves_stays_until_its_pod_is_gone():
+    asked = replace(OPEN, asked=True)
+    leaving = worker(on="m1", node=broken(), is_registered=True, is_leaving=True)
+    found = view(leaving, records=(asked,))
+    found.machines.pop("m0")  # type: ignore[attr-defined]
+    assert next_step(found, NOW).step is None
+    (back,) = written(replace(found, workers=(), nodes={}))
+    assert back.back == ("w0",)
+
+
 def test_a_drain_with_other_words_stays_and_ends_the_replacement():
     asked, mine = replace(OPEN, asked=True), broken(reason="mine")
     new = Machine("m0", "u5", "id5")

@@ -30,6 +30,7 @@ from penstock.controllers.nebius.replacement_records import (
 from penstock.controllers.observed.watching import PODS_BY_NODE, own_key
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import SLURM
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.decide.check.check_share import is_share, limit
 from penstock.decide.check.out_nodes import out_by_checks
 from penstock.decide.node_replacement import (
@@ -127,9 +128,12 @@ class NodeReplacementReconciler:
             # The next answer of Slurm starts the next reconcile.
             return Result()
         async with self._lock:
-            return await self._run(cluster, link.client, link.mirror.snapshot)
+            return await self._run(cluster, link.client, link)
 
-    async def _run(self, cluster: SlurmCluster, client: Slurmrestd, seen: Snapshot) -> Result:
+    async def _run(
+        self, cluster: SlurmCluster, client: Slurmrestd, link: SlurmConnection
+    ) -> Result:
+        seen = link.mirror.snapshot
         records = records_of(cluster)
         if records is None:
             words = (
@@ -154,7 +158,7 @@ class NodeReplacementReconciler:
                 case AskProvider():
                     await self._ask(outcome.step.record)
                 case EndDrain():
-                    if await _end_drain(client, outcome.step):
+                    if await self._end_drain(cluster, client, link, outcome.step):
                         await self._write(cluster, after_drain(view, outcome.step))
         except (ConflictError, NotFoundError, SlurmError):
             # The cache shows the newer object soon, and Slurm answers again.
@@ -223,6 +227,31 @@ class NodeReplacementReconciler:
             return
         await self._provider.replace(node)
 
+    async def _end_drain(
+        self, cluster: SlurmCluster, client: Slurmrestd, link: SlurmConnection, step: EndDrain
+    ) -> bool:
+        """Undrain a node whose drain still has its reason, and whose pod stays.
+
+        Raises SlurmError and KubeError.
+        """
+        async with link.states:
+            # The cache may not show yet that the pod leaves.
+            for seen in self._clusters.worker_pods(cluster):
+                if slurm_node_name(seen) != step.slurm_node:
+                    continue
+                pod = await self._client.get(PODS, seen.metadata.namespace, seen.metadata.name)
+                if pod.metadata.deleting or _MARKS.is_cordoned(pod.metadata.annotations):
+                    return False
+            try:
+                node = await client.node(step.slurm_node)
+                if not node.drain or node.reason != step.reason:
+                    return False
+                state = ["RESUME"] if "DOWN" in node.state else ["UNDRAIN"]
+                await client.update_node(step.slurm_node, state=state)
+            except NoSlurmNodeError:
+                return False
+        return True
+
     def _block(self, blocker: Blocker) -> None:
         node = self._caches.nodes.get(blocker.node)
         if node is not None and self._emitted.get(blocker.node) != blocker.message:
@@ -244,22 +273,10 @@ def _placed(pod: Pod, node: SlurmNode | None) -> PlacedWorker:
         since=times.parse(pod.metadata.creation_timestamp) or 0.0,
         is_registered=node is not None and not pod.metadata.deleting and is_registered(pod, node),
         is_changing=is_own,
+        is_leaving=_MARKS.is_cordoned(pod.metadata.annotations),
     )
 
 
 def _is_requested(node: Node) -> bool:
     found = node.condition(REPLACE)
     return found is not None and found.status == "True"
-
-
-async def _end_drain(client: Slurmrestd, step: EndDrain) -> bool:
-    """Undrain a node whose drain still has its reason. Raises SlurmError."""
-    try:
-        node = await client.node(step.slurm_node)
-        if not node.drain or node.reason != step.reason:
-            return False
-        state = ["RESUME"] if "DOWN" in node.state else ["UNDRAIN"]
-        await client.update_node(step.slurm_node, state=state)
-    except NoSlurmNodeError:
-        return False
-    return True
