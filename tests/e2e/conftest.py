@@ -25,7 +25,7 @@ LAST = 120
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A failed test shows what the operator said and what it told users: it may not come again."""
+    """A failed test shows logs, events and objects: it may not come again."""
     report: pytest.TestReport = yield
     site = _site(getattr(item, "funcargs", {})) if report.failed else None
     if site is not None:
@@ -80,7 +80,7 @@ ASKED = {
 
 
 def _daemons(site: Site) -> Generator[tuple[str, str]]:
-    """What each slurmctld and slurmd said last, and what runs there."""
+    """The log of each slurmctld and slurmd, and what runs there."""
     fields = "{.metadata.namespace} {.metadata.name} {.spec.containers[*].name}"
     names = f"jsonpath={{range .items[*]}}{fields}{{'\\n'}}{{end}}"
     for line in _said(site, ("get", "pods", "-A", "-o", names)).splitlines():
