@@ -1,4 +1,4 @@
-"""A simulated process on a busy machine: time passes while it reads its clock."""
+"""A simulated process that waits for a core: time passes while it reads its clock."""
 
 from __future__ import annotations
 
