@@ -16,6 +16,7 @@ from bench.config import effect
 from bench.exporter import run as exporter
 from bench.figures import Result
 from bench.fleet import growth, scale, sizes, update
+from bench.fleet.checks import run as checks
 from bench.fleet.many import run as many
 from bench.fleet.modes import run as modes
 from bench.registry import Bench, Settings
@@ -37,6 +38,7 @@ BENCHES: tuple[Bench, ...] = (
     update.BENCH,
     modes.BENCH,
     many.BENCH,
+    checks.BENCH,
     sizes.BENCH,
     sizes.LARGE_BENCH,
 )

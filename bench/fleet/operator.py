@@ -14,12 +14,13 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.fleet import usage
-from penstock.controllers.runtime.apis import SLINKY
+from bench.fleet.target import NEBIUS, SLINKY, Target
 
 METRICS_PORT = 18080
 HEALTH_PORT = 18081
 KUBECONFIG, HOSTS, LOG = "operator.yaml", "hosts", "operator.log"
 """Files of its folder."""
+NODESETS = frozenset({SLINKY.nodesets, NEBIUS.nodesets})
 LOOK_S = 0.5
 """Pause between looks at its counters: they cost it some milliseconds."""
 SETTLE_S = 300.0
@@ -72,14 +73,14 @@ class Operator:
         self._session = session
 
     @classmethod
-    async def start(cls, folder: Path) -> Operator:
+    async def start(cls, folder: Path, target: Target = SLINKY) -> Operator:
         """Start it with the files of a folder, where its log is too; it is not ready yet."""
         kubeconfig, hosts, log = (folder / name for name in (KUBECONFIG, HOSTS, LOG))
         command = [
             *("unshare", "--mount", "--propagation=private", "sh", "-c", IN_HOSTS, str(hosts)),
             *(sys.executable, "-m", "penstock.controllers"),
-            # As the chart slurm-operator starts it.
-            *(f"--apis={SLINKY}", f"--metrics-port={METRICS_PORT}"),
+            # As its chart starts it.
+            *(f"--apis={target.api}", f"--metrics-port={METRICS_PORT}"),
             f"--health-port={HEALTH_PORT}",
         ]
         with log.open("ab") as output:
@@ -143,7 +144,7 @@ class Operator:
                 verb, resource = labels["verb"], labels["resource"]
                 if verb != "watch" and resource != "leases":
                     requests[f"{verb} {resource}"] += int(value)
-            elif name == "penstock_reconcile_seconds_count" and labels["controller"] == "nodeset":
+            elif name == "penstock_reconcile_seconds_count" and labels["controller"] in NODESETS:
                 reconciles += int(value)
                 finished += int(value) if labels["result"] == "ok" else 0
         return Counts(requests, reconciles, finished)

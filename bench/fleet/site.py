@@ -19,6 +19,7 @@ from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain, rest_ho
 from bench.fleet.operator import HOSTS, KUBECONFIG, Operator
 from bench.fleet.slurm import FleetSlurm
 from bench.fleet.slurmctld import following
+from bench.fleet.target import SLINKY, Target
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
@@ -33,7 +34,6 @@ from penstock.local.node import Node
 
 BARE = "bare"
 WORKERS = f"{app_labels.APP_NAME}=slurmd"
-ACCOUNT = "penstock-operator"
 WORKERS_A_MACHINE = 10
 """So that simulating the machines does not take what is to be measured."""
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)
@@ -239,29 +239,29 @@ async def watched(*caches: Cache[Any]) -> AsyncGenerator[None]:
         await asyncio.gather(*watching, return_exceptions=True)
 
 
-def prepare(node: Node, folder: Path, spaces: Iterable[str]) -> None:
+def prepare(node: Node, folder: Path, hosts: Iterable[str], target: Target = SLINKY) -> None:
     """Kinds, the operator's rights, an account's kubeconfig for it, and hosts of slurmrestds."""
     kinds = install.documents("deploy/crds")
     apply(node, kinds)
     established = ("wait", "--for=condition=Established", "--timeout=60s")
     node.kubectl(*established, *(f"crd/{one['metadata']['name']}" for one in kinds))
-    rights = install.documents("deploy/operator.yaml")
+    rights = install.documents(target.manifest)
     # The operator runs outside of the cluster here: nothing would answer for its webhooks.
     left = ("Deployment", *(one["kind"] for one in rights if "webhooks" in one))
     apply(node, [one for one in rights if one["kind"] not in left])
-    duration = ("-n", install.SYSTEM, "--duration=48h")
-    token = node.kubectl("create", "token", ACCOUNT, *duration).strip()
+    duration = ("-n", target.namespace, "--duration=48h")
+    token = node.kubectl("create", "token", target.account, *duration).strip()
     config: Json = yaml.safe_load(node.kubeconfig_path.read_text())
     for user in config["users"]:
         user["user"] = {"token": token}
     (folder / KUBECONFIG).write_text(yaml.safe_dump(config))
-    lines = (f"127.0.0.1 {rest_host(space)}\n" for space in spaces)
+    lines = (f"127.0.0.1 {host}\n" for host in hosts)
     (folder / HOSTS).write_text(f"{Path('/etc/hosts').read_text()}\n{''.join(lines)}")
 
 
 def _install(node: Node, folder: Path, port: int, cluster: Cluster) -> None:
     """All that the operator needs, and the cluster."""
-    prepare(node, folder, [SPACE])
+    prepare(node, folder, [rest_host(SPACE)])
     if cluster is not plain:
         _clear(node)
     apply(node, [namespace(SPACE), namespace(BARE)])

@@ -24,8 +24,10 @@ RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
 class FleetSlurm(SimulatedSlurmrestd):
     """The stand-in. `started` and `stopping` register and stop slurmds."""
 
-    def __init__(self) -> None:
+    def __init__(self, feature: str = app_labels.APP_INSTANCE) -> None:
+        """`feature` is the label of a worker pod whose value is a feature of its node."""
         super().__init__()
+        self._feature = feature
         self._encoded: dict[str, tuple[tuple[Any, ...], bytes]] = {}
 
     async def __aenter__(self) -> FleetSlurm:
@@ -49,7 +51,7 @@ class FleetSlurm(SimulatedSlurmrestd):
                 name,
                 address=pod.status.pod_ip or "",
                 started=int(slurm.clock()),
-                features=[pod.metadata.labels.get(app_labels.APP_INSTANCE, "")],
+                features=[pod.metadata.labels.get(self._feature, "")],
             )
         elif node.base != "IDLE":
             node.base = "IDLE"

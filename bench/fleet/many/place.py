@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from bench.fleet.changes import Changes
-from bench.fleet.cluster import CLUSTER, NODESET, Json
+from bench.fleet.cluster import CLUSTER, NODESET, Json, rest_host
 from bench.fleet.many.cluster import WORKERS, objects, space
 from bench.fleet.operator import Operator
 from bench.fleet.site import WORKERS as WORKER_PODS
@@ -107,7 +107,7 @@ async def many(name: str, count: int) -> AsyncGenerator[ManyClusters]:
     machines = max(10, count * WORKERS // WORKERS_A_MACHINE)
     async with connected(name, machines) as (node, client, folder), AsyncExitStack() as stack:
         slurms = [await stack.enter_async_context(FleetSlurm()) for _ in range(count)]
-        await asyncio.to_thread(prepare, node, folder, map(space, range(count)))
+        await asyncio.to_thread(prepare, node, folder, [rest_host(space(n)) for n in range(count)])
         made = ManyClusters(node, client, slurms, folder)
         async with watched(made.pods, made.controllers):
             yield made

@@ -84,7 +84,7 @@ def fleet(layout: Layout, there: Record, first: Process, nodes: int) -> None:
             return
         wait.deadline += nodes / NODES_A_SECOND
         with step(f"making {nodes} simulated nodes"):
-            for path, obj in objects.fleet_objects(nodes):
+            for path, obj in objects.fleet_objects(nodes, there.addresses.node):
                 if obj["metadata"]["name"] not in ready:
                     rest.create(path, obj, wait.deadline)
             # A list of thousands takes the server long, so it is not asked for all the time.

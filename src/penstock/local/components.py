@@ -4,7 +4,7 @@ import enum
 
 from penstock.local import programs
 from penstock.local.addresses import Addresses
-from penstock.local.config import CONTAINERD_SOCKET, PKI
+from penstock.local.config import CONTAINERD_SOCKET, PKI, SIMULATED_KUBELET
 from penstock.local.golang import Program
 from penstock.local.plan import Component
 
@@ -73,7 +73,7 @@ def components(size: Size, name: str, addresses: Addresses) -> list[Component]:
     if size is Size.NODE:
         found = [runtime(), volumes(), *found, kubelet(name, addresses), proxy(), coredns()]
     if size is Size.FLEET:
-        found.append(kwok())
+        found.append(kwok(addresses))
     return found
 
 
@@ -236,8 +236,11 @@ def coredns() -> Component:
     )
 
 
-def kwok() -> Component:
-    """The simulated kubelets."""
+def kwok(addresses: Addresses) -> Component:
+    """The simulated kubelets, which serve the logs of their pods with the API server's certificate.
+
+    All of them are at the node's address.
+    """
     return Component(
         "kwok",
         (
@@ -246,7 +249,9 @@ def kwok() -> Component:
             "--manage-all-nodes",
             f"--node-lease-duration-seconds={FLEET_LEASE_S}",
             "--config=/etc/kubernetes/kwok.yaml",
-            "--server-address=127.0.0.1:10247",
+            f"--server-address={addresses.node}:{SIMULATED_KUBELET}",
+            f"--tls-cert-file={PKI}/apiserver.crt",
+            f"--tls-private-key-file={PKI}/apiserver.key",
         ),
         needs=(API_READY,),
     )

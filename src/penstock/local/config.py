@@ -163,6 +163,10 @@ NODE_REPORT_S = (150, 450)
 Its nodeStatusReportFrequency of 300 with up to half of that more or less, so that machines that
 came together do not report together. Source: `calculateDelay` in the kubelet of Kubernetes 1.34.
 """
+SIMULATED_KUBELET = 10247
+"""Port of the kubelets of all simulated nodes, at the address of the node."""
+SIMULATED_LOG = "/var/log/penstock/simulated-reconfigure.log"
+"""Written by whoever simulates slurmctld."""
 _NODE_STATUS = """\
 {{ $now := Now }}
 phase: Running
@@ -181,6 +185,9 @@ def kwok() -> str:
 
     And how simulated Nodes become and stay Ready: by itself KWOK 0.7 writes each every 21 s where
     there are Leases, which thousands of them are not to do.
+
+    The log of each container `reconfigure` is the file SIMULATED_LOG, in the form of CRI. Source:
+    KWOK's "Logs" and the kubelet's "Logging of the CRI".
     """
     options = {"podPlayStageParallelism": 64, "nodePlayStageParallelism": 64}
     soonest, latest = NODE_REPORT_S
@@ -194,6 +201,12 @@ def kwok() -> str:
                 "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
                 "kind": "KwokConfiguration",
                 "options": options,
+            },
+            {
+                "apiVersion": "kwok.x-k8s.io/v1alpha1",
+                "kind": "ClusterLogs",
+                "metadata": {"name": "reconfigure"},
+                "spec": {"logs": [{"containers": ["reconfigure"], "logsFile": SIMULATED_LOG}]},
             },
             _node_stage("node-becomes-ready", "NotIn", {}),
             _node_stage("node-stays-ready", "In", {"delay": later}),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from penstock.local.addresses import Addresses
+from penstock.local.config import SIMULATED_KUBELET
 
 Placed = tuple[str, dict[str, Any]]
 """The path of a collection, and an object for it."""
@@ -50,9 +51,9 @@ def node_objects(addresses: Addresses) -> list[Placed]:
     ]
 
 
-def fleet_objects(count: int) -> list[Placed]:
-    """`count` simulated nodes that KWOK keeps ready."""
-    return [("/api/v1/nodes", fleet_node(index)) for index in range(count)]
+def fleet_objects(count: int, address: str) -> list[Placed]:
+    """`count` simulated nodes that KWOK keeps ready, with a kubelet at that address."""
+    return [("/api/v1/nodes", fleet_node(index, address)) for index in range(count)]
 
 
 def fleet_name(index: int) -> str:
@@ -60,7 +61,7 @@ def fleet_name(index: int) -> str:
     return f"fleet-{index:04d}"
 
 
-def fleet_node(index: int) -> dict[str, Any]:
+def fleet_node(index: int, address: str) -> dict[str, Any]:
     """One simulated node with room for 110 pods."""
     name = fleet_name(index)
     room = {"cpu": "64", "memory": "256Gi", "pods": "110"}
@@ -77,7 +78,12 @@ def fleet_node(index: int) -> dict[str, Any]:
             },
             "annotations": {"kwok.x-k8s.io/node": "fake"},
         },
-        "status": {"allocatable": room, "capacity": room},
+        "status": {
+            "allocatable": room,
+            "capacity": room,
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": SIMULATED_KUBELET}},
+        },
     }
 
 

@@ -182,7 +182,7 @@ def test_controllers_are_handed_down_in_the_single_hierarchy(tmp_path: Path) -> 
 
 
 def test_simulated_nodes_become_ready_at_once_and_report_when_kubelets_do():
-    options, *stages = yaml.safe_load_all(config.kwok())
+    options, _, *stages = yaml.safe_load_all(config.kwok())
     assert options["kind"] == "KwokConfiguration"
     ready, stays = (one["spec"] for one in stages)
     assert "delay" not in ready
