@@ -264,8 +264,9 @@ class Actor:
         done: list[bool] = []
         for start in range(0, len(deletes), AT_ONCE):
             lot = deletes[start : start + AT_ONCE]
+            by_slurm = _needs_slurm(lot)
             # Nobody else of this process ends a drain between the answer and the deletes.
-            async with connection.states if connection is not None else nullcontext():
+            async with connection.states if connection and by_slurm else nullcontext():
                 now = await self._slurm_for(connection, lot)
                 good_until = self._client.clock.monotonic() + FRESH_S
                 if source.has_newer():
@@ -292,7 +293,7 @@ class Actor:
         if connection is None:
             return SlurmSnapshot.of(UNCONNECTED, UNCONNECTED)
         snapshot = connection.mirror.snapshot
-        if any(one.guard not in NEEDS_NO_SLURM for one in deletes):
+        if _needs_slurm(deletes):
             connection.mirror.poll_soon()
             snapshot = await connection.mirror.poll()
         return SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
@@ -322,7 +323,7 @@ class Actor:
         if verdict.ground is None:
             log.info("pod kept", pod=action.name, reason=verdict.why.reason)
             return False
-        if action.guard not in NEEDS_NO_SLURM and self._client.clock.monotonic() > good_until:
+        if _needs_slurm([action]) and self._client.clock.monotonic() > good_until:
             log.info("pod kept", pod=action.name, reason="the answer of Slurm is too old")
             return False
         try:
@@ -342,6 +343,11 @@ class Actor:
         note = f"Deleted pod {action.name}: {verdict.why.message}"
         batch.normal(Event.SUCCESSFUL_DELETE, note, "Delete")
         return True
+
+
+def _needs_slurm(deletes: Iterable[DeletePod]) -> bool:
+    """Whether one of the deletes depends on the state of Slurm."""
+    return any(one.guard not in NEEDS_NO_SLURM for one in deletes)
 
 
 def _ground(workers: WorkerSet, ground: DeletionGround) -> str:

@@ -205,7 +205,7 @@ def _waiting(
     shown = [_why_waiting(worker, verdict) for worker, verdict in found]
     words = f"{len(found)} pods wait to be deleted: {list_some(shown, '; ')}"
     if view.deleting and isinstance(view.nodes, Unknown):
-        words += f". To end the wait at once: {_deletes(view.workers)}"
+        words += f". To end the wait, and their jobs, at once: {_deletes(view.workers)}"
     return Finding(None, reason, words)
 
 

@@ -143,7 +143,7 @@ def test_what_ends_the_wait_for_a_slurmctld_that_never_answers_is_in_the_status(
         await lab.available()
         lab.world.slurm_fault(Fault.HANG, SPACE)
         lab.delete(CLUSTERS)
-        command = f"To end the wait at once: kubectl delete pods -n {SPACE} -l "
+        command = f"To end the wait, and their jobs, at once: kubectl delete pods -n {SPACE} -l "
         await lab.until(lambda: command in lab.condition()[2])
         chosen = lab.condition()[2].partition(command)[2]
         for name in lab.pods("worker-"):

@@ -93,3 +93,9 @@ def test_a_slurmd_is_asked_for_its_reason_when_it_takes_longer_than_a_start() ->
     assert rejected_key.late_in([starts, works, waits], NOW) == 5
     assert rejected_key.late([starts, works, waits], NOW + 5) == [starts]
     assert rejected_key.late_in([works, waits], NOW) is None
+
+
+def test_a_slurmd_that_became_late_a_moment_ago_is_not_forgotten() -> None:
+    """It was not late yet when the logs to read were chosen."""
+    assert rejected_key.late_in([worker(STARTED)], NOW + 6) == 1
+    assert rejected_key.late_in([worker(STARTED)], NOW + 30) is None
