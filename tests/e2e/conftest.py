@@ -48,6 +48,7 @@ def _site(funcargs: dict[str, Any]) -> Site | None:
 KINDS = "controllers,accountings,restapis,nodesets,loginsets,tokens,partitions,slurmclusters"
 SHOWN = {
     "operator": ("-n", SYSTEM, "logs", f"deploy/{OPERATOR}", f"--tail={LAST}"),
+    "soperator": ("-n", "soperator", "logs", "deploy/soperator-manager", f"--tail={LAST}"),
     "kinds": ("get", KINDS, "-A", "-o", "wide"),
     "pods": ("get", "pods", "-A", "-o", "wide"),
     "events": ("get", "events", "-A", "--sort-by=.metadata.creationTimestamp"),

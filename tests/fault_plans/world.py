@@ -76,11 +76,11 @@ QUIET = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
 Declared = tuple[str, str, str, str, Json]
 """Namespace, plural, kind, name and spec of one of our objects."""
 RESTART_S = 1.0
+"""After which a process that has ended by itself is started again."""
 HESITATES = 0.02
 """Share of the readings of the operator's clock that take time while it waits for a core."""
 HESITATIONS = 2
 """So many may come between an answer of Slurm and what is sent because of it."""
-"""After which a process that has ended by itself is started again."""
 
 
 class World:
