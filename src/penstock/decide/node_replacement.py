@@ -78,7 +78,7 @@ class PlacedWorker:
     `node` is its Slurm node, None without a record. `since` is the creation of the pod in Unix
     seconds, and `is_registered` whether the record comes from its slurmd. `is_changing` is whether
     the operator has the node drained or down at this moment, by a reason of its own. `is_leaving`:
-    the pod is to be deleted once its node is drained.
+    the operator deletes the pod once its node is drained.
     """
 
     slurm_node: str

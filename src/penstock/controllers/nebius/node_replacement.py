@@ -48,6 +48,7 @@ from penstock.decide.node_replacement import (
     write_records,
 )
 from penstock.decide.observed import drain_reason
+from penstock.decide.observed.cordon import deletion_requested_at
 from penstock.decide.observed.pod import is_registered, kubernetes_node_name, slurm_node_name
 from penstock.kube import ConflictError, ForbiddenError, NotFoundError, Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
@@ -240,7 +241,7 @@ class NodeReplacementReconciler:
                 if slurm_node_name(seen) != step.slurm_node:
                     continue
                 pod = await self._client.get(PODS, seen.metadata.namespace, seen.metadata.name)
-                if pod.metadata.deleting or _MARKS.is_cordoned(pod.metadata.annotations):
+                if pod.metadata.deleting or deletion_requested_at(pod) is not None:
                     return False
             try:
                 node = await client.node(step.slurm_node)
@@ -273,7 +274,7 @@ def _placed(pod: Pod, node: SlurmNode | None) -> PlacedWorker:
         since=times.parse(pod.metadata.creation_timestamp) or 0.0,
         is_registered=node is not None and not pod.metadata.deleting and is_registered(pod, node),
         is_changing=is_own,
-        is_leaving=_MARKS.is_cordoned(pod.metadata.annotations),
+        is_leaving=deletion_requested_at(pod) is not None,
     )
 
 
