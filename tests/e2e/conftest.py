@@ -84,9 +84,11 @@ def _daemons(site: Site) -> Generator[tuple[str, str]]:
     """The log of each slurmctld and slurmd, and what runs there."""
     fields = "{.metadata.namespace} {.metadata.name} {.spec.containers[*].name}"
     names = f"jsonpath={{range .items[*]}}{fields}{{'\\n'}}{{end}}"
-    for line in _said(site, ("get", "pods", "-A", "-o", names)).splitlines():
-        namespace, pod, *containers = line.split()
-        for one in ASKED.keys() & set(containers):
+    said = _said(site, ("get", "pods", "-A", "-o", names))
+    # Words of an error are in no such form.
+    for words in (line.split() for line in said.splitlines()):
+        for one in ASKED.keys() & set(words[2:]):
+            namespace, pod = words[:2]
             at = ("-n", namespace, pod, "-c", one)
             yield f"{namespace} {pod}", _said(site, ("logs", *at, f"--tail={LAST}"))
             asked = _said(site, ("exec", *at, "--", "sh", "-c", ASKED[one]))
