@@ -6,6 +6,8 @@ there (`penstock demo up` leaves one called `penstock`), for work on tests.
 
 import os
 import secrets
+import subprocess
+import time
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -14,11 +16,12 @@ import pytest
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import OPERATOR, Site
 from e2e_kit.slurmcluster import SlurmClusterSite
-from penstock.local.errors import LocalError
 from penstock.local.install import SYSTEM
 from penstock.local.node import Node
 from penstock.local.target import BuiltIn
 
+SHOWN_S, SHOWN_ALL_S = 10.0, 40.0
+"""Seconds for a command, and for those about daemons. They count as time of the failed test."""
 LAST = 120
 """Lines of the operator's log that a failed test shows."""
 
@@ -28,12 +31,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """A failed test shows logs, events and objects: it may not come again."""
     report: pytest.TestReport = yield
     site = _site(getattr(item, "funcargs", {})) if report.failed else None
-    if site is not None:
-        for name, command in SHOWN.items():
-            report.sections.append((name, _said(site, command)))
-        report.sections.append(("metrics", _metrics(site)))
-        report.sections += _daemons(site)
+    try:
+        for section in _sections(site) if site is not None else ():
+            report.sections.append(section)
+    except pytest.fail.Exception as error:
+        # The test's own time ends here too, and would end the whole run.
+        report.sections.append(("not shown", str(error)))
     return report
+
+
+def _sections(site: Site) -> Generator[tuple[str, str]]:
+    for name, command in SHOWN.items():
+        yield name, _said(site, command)
+    yield "metrics", _metrics(site)
+    yield from _daemons(site)
 
 
 def _site(funcargs: dict[str, Any]) -> Site | None:
@@ -57,10 +68,15 @@ SHOWN = {
 
 
 def _said(site: Site, command: tuple[str, ...]) -> str:
-    try:
-        return site.kubectl(*command)
-    except LocalError as error:
-        return str(error)
+    """What a command prints, if it ends soon: what hangs is what a failed test often meets."""
+    with site.open(*command) as process:
+        try:
+            output, errors = process.communicate(timeout=SHOWN_S)
+        except subprocess.TimeoutExpired:
+            return f"no answer within {SHOWN_S:g} s"
+        finally:
+            process.kill()
+    return (output or errors).decode(errors="replace")
 
 
 def _metrics(site: Site) -> str:
@@ -81,13 +97,16 @@ ASKED = {
 
 
 def _daemons(site: Site) -> Generator[tuple[str, str]]:
-    """The log of each slurmctld and slurmd, and what runs there."""
+    """The log of each slurmctld and slurmd, and what runs there; some of many."""
+    until = time.monotonic() + SHOWN_ALL_S
     fields = "{.metadata.namespace} {.metadata.name} {.spec.containers[*].name}"
     names = f"jsonpath={{range .items[*]}}{fields}{{'\\n'}}{{end}}"
     said = _said(site, ("get", "pods", "-A", "-o", names))
     # Words of an error are in no such form.
     for words in (line.split() for line in said.splitlines()):
         for one in ASKED.keys() & set(words[2:]):
+            if time.monotonic() > until:
+                return
             namespace, pod = words[:2]
             at = ("-n", namespace, pod, "-c", one)
             yield f"{namespace} {pod}", _said(site, ("logs", *at, f"--tail={LAST}"))
