@@ -236,7 +236,7 @@ def _back(
             # The pod of a worker that leaves may be deleted at this moment, because of this drain.
             if elsewhere and not worker.is_leaving:
                 return EndDrain(record, name, reason)
-        elif not worker.is_changing and "DOWN" not in node.state:
+        elif not worker.is_changing and (node.drain or "DOWN" not in node.state):
             return _gone(view, record, name)
     return None
 

@@ -142,6 +142,10 @@ def test_a_drain_with_other_words_stays_and_ends_the_replacement():
     found = view(worker(node=mine, is_registered=True), records=(asked,), m0=new)
     (back,) = written(found)
     assert back.back == ("w0",)
+    # Its slurmd stopped before somebody drained it, who decides when it is in service again.
+    down = Node("w0", frozenset({"DOWN", "DRAIN"}), "mine", reason_since=int(NOW))
+    (back,) = written(view(worker(node=down, is_registered=True), records=(asked,), m0=new))
+    assert back.back == ("w0",)
     changing = view(worker(node=mine, is_registered=True, is_changing=True), records=(asked,))
     changing = replace(changing, machines={"m0": new})
     assert next_step(changing, NOW).step is None
