@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Json
 from penstock.api.nebius.common import GROUP
+from penstock.base import yaml_text
 from penstock.local import charts
 from penstock.local.recipes import ROOT
 
@@ -23,7 +22,7 @@ def slurmcluster(port: int) -> list[Json]:
 
     slurmrestd is at that port of the machine.
     """
-    found: list[Json] = list(yaml.safe_load_all(EXAMPLE.read_text()))
+    found: list[Json] = yaml_text.documents(EXAMPLE.read_text())
     (cluster,) = (one for one in found if one["kind"] == "SlurmCluster")
     nodeset = next(one for one in found if one["kind"] == "NodeSet")
     spec: Json = cluster["spec"]
