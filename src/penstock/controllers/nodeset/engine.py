@@ -116,6 +116,13 @@ class WorkerSetEngine:
         connection = source.connection()
         view = self._view(source, connection, blocked, equal)
         planned = plan(view, self._plans.of(workers))
+        if planned.takes_idle and connection is not None and connection.mirror.snapshot.known:
+            # A job may have ended since the last answer, or begun.
+            await connection.mirror.poll()
+            if source.has_newer():
+                return Outcome(requeue_after=AT_ONCE_S)
+            view = self._view(source, connection, blocked, equal)
+            planned = plan(view, self._plans.of(workers))
         findings = [*source.problems, *planned.findings, *self._rollbacks.findings(workers)]
         findings += scale.cost_findings(workers.marks, view.pods)
         rejected: Exception | None = None

@@ -38,13 +38,15 @@ class Plan:
     """Actions, in an order that is safe to stop in; the status to write; the findings.
 
     The conditions of `status` are made of `findings`. `requeue_after` are seconds until time alone
-    changes the decision, None when only an event does.
+    changes the decision, None when only an event does. `takes_idle` is whether it takes workers,
+    first those without a job: an answer of Slurm from a moment ago may name others.
     """
 
     actions: tuple[Action, ...]
     status: WorkerSetStatus
     findings: tuple[Finding, ...]
     requeue_after: float | None
+    takes_idle: bool = False
 
 
 def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
@@ -94,5 +96,9 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
         *(one.wait for one in workers),
     )
     return Plan(
-        actions, status(view, observed, found), found, min(filter(None, waits), default=None)
+        actions,
+        status(view, observed, found),
+        found,
+        min(filter(None, waits), default=None),
+        roles.takes_idle,
     )

@@ -26,7 +26,8 @@ class PodRoles:
 
     `updating` are those that `update` replaces. `missing` are places without a pod,
     `name_conflicts` the pods of other owners that have the name of one, `wanted` the names of all
-    pods that must exist, and `cause` is why the `to_delete` go.
+    pods that must exist, and `cause` is why the `to_delete` go. `takes_idle` is whether some of
+    them were chosen just now, by what Slurm knows of all.
     """
 
     kept: tuple[Worker, ...] = ()
@@ -38,6 +39,7 @@ class PodRoles:
     wanted: frozenset[str] = frozenset()
     cause: DrainCause = DrainCause.SCALE_IN
     update: Rollout = field(default_factory=Rollout)
+    takes_idle: bool = False
 
 
 def assign_roles(view: WorkerSetView, observed: ObservedWorkers) -> PodRoles:
@@ -93,6 +95,9 @@ def assign_roles(view: WorkerSetView, observed: ObservedWorkers) -> PodRoles:
         name_conflicts=tuple(others[slot.pod] for slot in free if slot.pod in others),
         wanted=_names_of(view.workers.names, wanted) | _pods(observed, kept),
         update=update,
+        takes_idle=powered is None
+        and bool(stays)
+        and any(one.deletion_requested_at is None for one in to_delete),
     )
 
 

@@ -201,3 +201,33 @@ def test_no_worker_is_deleted_on_an_answer_that_grew_old_while_all_cores_were_bu
         assert slurm.lost_jobs == []
 
     played(play, OLDER)
+
+
+def test_a_worker_whose_job_ended_a_moment_ago_is_as_idle_as_the_others() -> None:
+    """By the last answer of Slurm it has its job, and would stay where a lower one goes."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        slurm = lab.world.slurm
+        job = slurm.ctld.run("worker-1")
+        await asyncio.sleep(32)  # Between two questions of the operator.
+        slurm.finish(job)
+        lab.world.scale(1)
+        await lab.until(lambda: lab.pods("worker-") == ["worker-0"], 10)
+
+    played(play, OLDER)
+
+
+def test_a_worker_whose_job_began_a_moment_ago_stays() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        slurm = lab.world.slurm
+        await asyncio.sleep(32)  # Between two questions of the operator.
+        slurm.ctld.run("worker-1")
+        lab.world.scale(1)
+        await lab.until(lambda: lab.pods("worker-") == ["worker-1"], 10)
+        events = lab.world.server.objects("events.k8s.io/events", SPACE)
+        taken = {one["note"] for one in events if one["reason"] == "ScaleIn"}
+        assert taken == {f"Pod ({SPACE}/worker-0) is pending termination for scale-in"}
+
+    played(play, OLDER)
