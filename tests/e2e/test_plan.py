@@ -21,6 +21,8 @@ KINDS = ("controllers", "nodesets", "configmaps", "pods", "statefulsets")
 def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     cluster = clusters("plan")
     cluster.create(manifests.controller(), manifests.restapi(), manifests.nodeset(2))
+    # With all objects: a copy of the configuration is made once that is in effect.
+    cluster.until_ready("controllers", "slurm")
     cluster.until_ready("nodesets", "compute")
     cluster.until_idle("compute-0", "compute-1")
     return cluster

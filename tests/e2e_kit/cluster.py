@@ -151,10 +151,15 @@ class Cluster:
     def kill(self, daemon: str, pod: str = _CONTROLLER) -> None:
         """Kill a daemon. Its container may end before the command confirms it.
 
-        Raises LocalError when there is none.
+        While it is reconfigured there are two of slurmctld: the older one ends by itself.
         """
         shell = self._shell(pod, daemon)
-        pid = shell.run(("pgrep", "-o", "-x", daemon)).strip()
+
+        def only_one() -> str:
+            pids = shell.run(("pgrep", "-x", daemon)).split()
+            return pids[0] if len(pids) == 1 else ""
+
+        pid = eventually(f"there is one {daemon}", only_one)
         with contextlib.suppress(LocalError):
             shell.run(("kill", "-9", pid))
 
