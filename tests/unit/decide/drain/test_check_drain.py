@@ -10,6 +10,7 @@ from penstock.decide.drain.check_drain import (
     CONTEXTS,
     HEALTH,
     PREFIXES,
+    REPAIRING,
     CheckResult,
     Comment,
     Drain,
@@ -111,7 +112,7 @@ def test_only_the_check_of_the_mark_that_passed_undrains(
     changes = next_changes(NodeState(True, reason), found, on)
     if any(isinstance(one, Undrain) for one in changes):
         own = [one for one in found if is_reason_of(one.base, reason)]
-        assert on == HEALTH
+        assert on in REPAIRING
         assert any(one.outcome is Outcome.PASSED for one in own)
         drains = [one for one in found if one.on_fail is OnFail.DRAIN]
         assert not any(one.outcome is Outcome.FAILED for one in (*own, *drains))
