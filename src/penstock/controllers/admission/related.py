@@ -8,6 +8,7 @@ count that no ConfigMap may have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from penstock.api.admission import KindRules, Reference, Registry, RelatedObjects
@@ -15,6 +16,7 @@ from penstock.api.kubernetes.kinds import CONFIG_MAPS
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import ObjectKey, Resource
 from penstock.kube import Cache
+from penstock.kube.cache.on_demand import NotLoadedError
 
 CacheOf = Callable[[Resource[Any]], Cache[Any]]
 
@@ -72,7 +74,10 @@ class RelatedObjectsFinder:
             if (one.group, one.kind) != (CONFIG_MAPS.group, CONFIG_MAPS.kind):
                 continue
             config_map = self._config_maps.get(f"{namespace}/{one.name}")
-            if config_map is not None:
+            if config_map is None:
+                continue
+            # Of a large one that nobody has read a condition has to report it.
+            with suppress(NotLoadedError):
                 text, binary = config_map.data, config_map.binary_data
                 found[one.name] = tuple(sorted(reserved & {*(text or ()), *(binary or ())}))
         return found

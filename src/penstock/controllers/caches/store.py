@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
+    CONFIG_MAPS,
     CRON_JOBS,
     DAEMON_SETS,
     JOBS,
@@ -35,6 +36,8 @@ MONITORS = ("slurm-exporter",)
 """That of PodMonitors."""
 _FIELDS: Mapping[Resource[Any], str] = {SECRETS: "type!=helm.sh/release.v1"}
 """Field selectors. Helm keeps ten whole releases of each chart in Secrets of up to 1 MiB."""
+_ON_DEMAND = frozenset({SECRETS, CONFIG_MAPS})
+"""Of these anybody may have many large ones."""
 
 
 class CacheStore:
@@ -80,6 +83,7 @@ class CacheStore:
                 labels=self._selectors.get(resource, ""),
                 fields=_FIELDS.get(resource, ""),
                 raw=raw,
+                on_demand=resource in _ON_DEMAND,
             )
         return found
 

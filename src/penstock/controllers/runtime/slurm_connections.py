@@ -18,6 +18,7 @@ from penstock.controllers.observed.slurm_endpoints import SLURM_USER, SlurmEndpo
 from penstock.controllers.runtime.metrics import SLURM_CALLS
 from penstock.controllers.runtime.signals import PARTITIONS_POLLED, REGISTRATION, SLURM
 from penstock.kube import NotLeaderError, Result
+from penstock.kube.cache.on_demand import NotLoadedError
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
 from penstock.slurm.auth import jwt
@@ -149,6 +150,9 @@ class SlurmConnections:
         group = await self._started
         try:
             return self._connect(key, group)
+        except NotLoadedError:
+            # It stays as it is until the key is there.
+            raise
         except Exception as error:
             if (link := self._connections.get(key)) is not None:
                 link.target = None

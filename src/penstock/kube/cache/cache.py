@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.kube.cache.on_demand import OnDemand
 from penstock.kube.cache.reflector import Pace, Reflector
 from penstock.kube.cache.store import Entry, Handler, Index, Store
 from penstock.kube.client.client import Client, Selector
@@ -22,6 +23,7 @@ class Cache(Generic[T]):
     """One resource, in all or in named namespaces, narrowed by label and field selectors.
 
     `raw` keeps each object's whole JSON beside the partial struct: for kinds of few objects.
+    `on_demand` holds the content of objects once it was read, see `penstock.kube.cache.on_demand`.
     Reading is synchronous and takes no call; `run` does the watching and never returns.
     """
 
@@ -34,6 +36,7 @@ class Cache(Generic[T]):
         labels: str = "",
         fields: str = "",
         raw: bool = False,
+        on_demand: bool = False,
         pace: Pace | None = None,
     ) -> None:
         self.resource = resource
@@ -41,6 +44,7 @@ class Cache(Generic[T]):
         self._client = client
         self._pace = pace
         self._store = Store[T]()
+        self._on_demand = OnDemand(client, resource, self._store) if on_demand else None
         self._synced = asyncio.Event()
         self._reflectors: list[tuple[_Part[T], Reflector[T]]] = []
         scopes: tuple[str | None, ...] = tuple(sorted(set(namespaces))) or (None,)
@@ -60,14 +64,23 @@ class Cache(Generic[T]):
     def get(self, key: str) -> T | None:
         """The object `namespace/name` (or `name`), if it is there."""
         entry = self._store.entry(key)
-        return entry.obj if entry else None
+        if entry is None:
+            return None
+        if self._on_demand is not None:
+            self._on_demand.read(key)
+        return entry.obj
 
     def raw(self, key: str) -> Json | None:
-        """The whole object as JSON, decoded at each call. Needs `raw=True`."""
+        """The whole object as JSON, decoded at each call. Needs `raw=True`.
+
+        Raises NotLoadedError.
+        """
         entry = self._store.entry(key)
         if entry is None:
             return None
         if entry.raw is None:
+            if self._on_demand is not None and self.keep_raw:
+                raise self._on_demand.missing(key)
             raise ValueError(f"the cache of {self.resource.plural} does not keep JSON")
         decoded: Any = msgspec.json.decode(entry.raw)
         # The items of a list come without these two; a manifest to compare with has them.
@@ -123,6 +136,8 @@ class Cache(Generic[T]):
         metrics.watch_lag.labels(plural).set_function(self.silence)
         metrics.cached.labels(plural).set_function(lambda: len(self))
         async with asyncio.TaskGroup() as group:
+            if self._on_demand is not None:
+                group.create_task(self._on_demand.run(keep_raw=self.keep_raw))
             for part in self._parts.values():
                 reflector = Reflector(
                     self._client,
@@ -130,6 +145,7 @@ class Cache(Generic[T]):
                     part.selector,
                     part,
                     keep_raw=self.keep_raw,
+                    kept=self._on_demand.kept if self._on_demand is not None else None,
                     pace=self._pace,
                 )
                 self._reflectors.append((part, reflector))

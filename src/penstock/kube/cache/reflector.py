@@ -5,7 +5,7 @@ Source: Kubernetes API concepts, "Efficient detection of changes", "Streaming li
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
@@ -100,7 +100,10 @@ class _Restart(StrEnum):
 
 
 class Reflector(Generic[T]):
-    """Keeps a sink equal to what the API server has for one selector."""
+    """Keeps a sink equal to what the API server has for one selector.
+
+    `kept` gives what is kept of an object that has come, with so many bytes of JSON.
+    """
 
     def __init__(
         self,
@@ -110,6 +113,7 @@ class Reflector(Generic[T]):
         sink: Sink[T],
         *,
         keep_raw: bool = False,
+        kept: Callable[[Entry[T], int], Entry[T]] | None = None,
         pace: Pace | None = None,
     ) -> None:
         self._client = client
@@ -117,6 +121,7 @@ class Reflector(Generic[T]):
         self._selector = selector
         self._sink = sink
         self._keep_raw = keep_raw
+        self._kept = kept
         self._pace = pace if pace is not None else Pace()
         self._decoder = msgspec.json.Decoder(resource.type)
         self._streaming = True
@@ -306,7 +311,8 @@ class Reflector(Generic[T]):
                 error=str(error),
             )
             return bare
-        return Entry(obj, bytes(raw) if self._keep_raw else None)
+        entry = Entry(obj, bytes(raw) if self._keep_raw else None)
+        return entry if self._kept is None else self._kept(entry, memoryview(raw).nbytes)
 
 
 @dataclass(slots=True)

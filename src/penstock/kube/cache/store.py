@@ -115,6 +115,21 @@ class Store(Generic[T]):
                 self._change(meta.key, None)
         self._change(meta.key, entry)
 
+    def complete(self, entry: Entry[T]) -> None:
+        """Take in an object of which the store holds a part, unless it holds a newer state of it.
+
+        One that the store does not hold is left out: it may have been deleted since.
+        """
+        meta = entry.obj.metadata
+        old = self._entries.get(meta.key)
+        if old is None:
+            return
+        had = old.obj.metadata
+        if version_of(meta.resource_version) >= version_of(had.resource_version):
+            if had.uid != meta.uid:
+                self._change(meta.key, None)
+            self._change(meta.key, entry)
+
     def remove(self, obj: T) -> None:
         """Take an object out, unless another one of that name has come since."""
         old = self._entries.get(obj.metadata.key)

@@ -11,6 +11,7 @@ import structlog
 
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.kube.cache.cache import Cache
+from penstock.kube.cache.on_demand import NotLoadedError
 from penstock.kube.client.backoff import Backoff
 from penstock.kube.client.clock import Clock, deadline
 from penstock.kube.client.errors import ApiError, ConflictError, KubeError, NotLeaderError
@@ -144,8 +145,9 @@ class Controller:
         asked = error.retry_after if isinstance(error, ApiError) else None
         delay = self.queue.retry(key, asked or 0.0)
         entry = log.bind(controller=self.name, key=key, retry_in=round(delay, 3))
-        if isinstance(error, (ConflictError, NotLeaderError)):
-            # Another writer was faster, or another process leads now: expected, no news to a user.
+        if isinstance(error, (ConflictError, NotLeaderError, NotLoadedError)):
+            # Another writer was faster, another process leads now, or an object is being loaded:
+            # expected, no news to a user.
             entry.info("reconcile is requeued", error=str(error))
             return
         if isinstance(error, (KubeError, TimeoutError)):

@@ -76,6 +76,7 @@ class Manager:
         labels: str = "",
         fields: str = "",
         raw: bool = False,
+        on_demand: bool = False,
         needed: bool = True,
     ) -> Cache[T]:
         """The cache of that resource and selector, the same one for everybody who asks.
@@ -96,6 +97,7 @@ class Manager:
                 namespaces=scope,
                 labels=labels,
                 fields=fields,
+                on_demand=on_demand,
                 pace=self._pace,
             )
             self._caches[key] = found
