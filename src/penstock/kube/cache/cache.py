@@ -23,7 +23,7 @@ class Cache(Generic[T]):
     """One resource, in all or in named namespaces, narrowed by label and field selectors.
 
     `raw` keeps each object's whole JSON beside the partial struct: for kinds of few objects.
-    `on_demand` holds the content of objects once it was read, see `penstock.kube.cache.on_demand`.
+    `on_demand` keeps the content of objects once it was read, see `penstock.kube.cache.on_demand`.
     Reading is synchronous and takes no call; `run` does the watching and never returns.
     """
 

@@ -21,6 +21,7 @@ import structlog
 from penstock.api.kubernetes.meta import KubeObject, ObjectMeta
 from penstock.api.kubernetes.resource import Resource
 from penstock.kube.cache.store import Entry, Store
+from penstock.kube.client.backoff import Backoff
 from penstock.kube.client.client import Client
 from penstock.kube.client.errors import KubeError, NotFoundError
 from penstock.kube.client.nesting import decode
@@ -35,8 +36,8 @@ WORDS = 64
 """Labels, and annotations, that are kept of an object without its content."""
 LONGEST = 512
 """Characters of a label or annotation that is kept of such an object."""
-AGAIN_S = 1.0
-"""Pause after an object could not be loaded."""
+PAUSE = Backoff(1.0, 30.0)
+"""After an object could not be loaded."""
 CONTENT = ("data", "binary_data")
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -69,12 +70,7 @@ class NotLoaded:
 class OnDemand(Generic[T]):
     """Decides what is kept of each object of a cache, and loads what is missing."""
 
-    def __init__(
-        self,
-        client: Client,
-        resource: Resource[T],
-        store: Store[T],
-    ) -> None:
+    def __init__(self, client: Client, resource: Resource[T], store: Store[T]) -> None:
         self._client = client
         self._resource = resource
         self._store = store
@@ -88,7 +84,7 @@ class OnDemand(Generic[T]):
         store.subscribe(self._changed)
 
     def read(self, key: str) -> None:
-        """Hold the content of this object from now on."""
+        """Keep the content of this object from now on."""
         self._read.add(key)
         self._kept -= self._unread.pop(key, 0)
 
@@ -104,7 +100,7 @@ class OnDemand(Generic[T]):
         return NotLoadedError(f"{self._resource.kind} {key} is being loaded")
 
     def kept(self, entry: Entry[T], size: int) -> Entry[T]:
-        """What to hold of an object that has come, with so many bytes of JSON."""
+        """What to keep of an object that has come, with so many bytes of JSON."""
         key = entry.obj.metadata.key
         self._kept -= self._unread.pop(key, 0)
         if key in self._read:
@@ -120,17 +116,20 @@ class OnDemand(Generic[T]):
 
     async def run(self, *, keep_raw: bool) -> None:
         """Load objects until cancelled."""
+        failures = 0
         while True:
             await self._asked.wait()
             self._asked.clear()
-            failed = False
+            failed = ""
             for key in list(self._wanted):
                 try:
                     await self._load(key, keep_raw=keep_raw)
-                except KubeError:
-                    failed = True
+                except KubeError as error:
+                    failed = str(error)
+            failures = failures + 1 if failed else 0
             if failed:
-                await self._client.clock.sleep(AGAIN_S)
+                log.warning("objects not loaded", resource=self._resource.plural, error=failed)
+                await self._client.clock.sleep(PAUSE.delay(failures))
                 self._asked.set()
 
     async def _load(self, key: str, *, keep_raw: bool) -> None:

@@ -264,7 +264,7 @@ class Reflector(Generic[T]):
             raise UnreachableError("watch ended within its initial events")
 
     def _change(self, event: _Event) -> None:
-        entry = self._decode(event.object)
+        entry = self._decode(event.object, gone=event.type == "DELETED")
         if isinstance(entry, KubeObject):
             self._reached(entry.metadata.resource_version)
             return
@@ -284,7 +284,7 @@ class Reflector(Generic[T]):
         self._reached(version)
 
     def _gather(self, gathered: _Gathered[T], raw: Raw, *, gone: bool = False) -> None:
-        entry = self._decode(raw)
+        entry = self._decode(raw, gone=gone)
         if isinstance(entry, KubeObject):
             gathered.undecodable.add(entry.metadata.key)
         elif gone:
@@ -292,7 +292,7 @@ class Reflector(Generic[T]):
         else:
             gathered.entries[entry.obj.metadata.key] = entry
 
-    def _decode(self, raw: Raw) -> Entry[T] | KubeObject:
+    def _decode(self, raw: Raw, *, gone: bool) -> Entry[T] | KubeObject:
         """The entry, or only the identity of an object that does not fit its type."""
         try:
             try:
@@ -312,7 +312,9 @@ class Reflector(Generic[T]):
             )
             return bare
         entry = Entry(obj, bytes(raw) if self._keep_raw else None)
-        return entry if self._kept is None else self._kept(entry, memoryview(raw).nbytes)
+        if self._kept is None or gone:
+            return entry
+        return self._kept(entry, memoryview(raw).nbytes)
 
 
 @dataclass(slots=True)
