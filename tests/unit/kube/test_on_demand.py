@@ -245,9 +245,13 @@ def test_no_way_of_reading_takes_what_is_not_loaded_for_empty(
     read: Callable[[dict[str, str]], object],
 ) -> None:
     asked: list[int] = []
-    content = NotLoaded("ConfigMap a/x", lambda: asked.append(1))
+
+    def missing() -> NotLoadedError:
+        asked.append(1)
+        return NotLoadedError("ConfigMap a/x is being loaded")
+
     with pytest.raises(NotLoadedError):
-        read(cast("dict[str, str]", content))
+        read(cast("dict[str, str]", NotLoaded(missing)))
     assert asked
 
 

@@ -53,15 +53,13 @@ class NotLoaded:
     It equals nothing but itself, so that a change of the object counts as a change of its content.
     """
 
-    __slots__ = ("_ask", "_what")
+    __slots__ = ("_missing",)
 
-    def __init__(self, what: str, ask: Callable[[], None]) -> None:
-        self._what = what
-        self._ask = ask
+    def __init__(self, missing: Callable[[], NotLoadedError]) -> None:
+        self._missing = missing
 
     def _read(self, *_: object) -> NoReturn:
-        self._ask()
-        raise NotLoadedError(f"{self._what} is being loaded")
+        raise self._missing()
 
     __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = __or__ = __ror__ = _read
     get = keys = items = values = _read
@@ -88,15 +86,11 @@ class OnDemand(Generic[T]):
         self._read.add(key)
         self._kept -= self._unread.pop(key, 0)
 
-    def ask(self, key: str) -> None:
-        """Load the content of this object."""
+    def missing(self, key: str) -> NotLoadedError:
+        """Ask for an object; the error for who needs it now."""
         self.read(key)
         self._wanted[key] = None
         self._asked.set()
-
-    def missing(self, key: str) -> NotLoadedError:
-        """Ask for an object; the error for who needs it now."""
-        self.ask(key)
         return NotLoadedError(f"{self._resource.kind} {key} is being loaded")
 
     def kept(self, entry: Entry[T], size: int) -> Entry[T]:
@@ -109,7 +103,7 @@ class OnDemand(Generic[T]):
             self._unread[key] = size
             self._kept += size
             return entry
-        content = NotLoaded(f"{self._resource.kind} {key}", lambda: self.ask(key))
+        content = NotLoaded(lambda: self.missing(key))
         fields: dict[str, Any] = dict.fromkeys(self._fields, content)
         metadata = _slim(entry.obj.metadata)
         return Entry(msgspec.structs.replace(entry.obj, metadata=metadata, **fields))

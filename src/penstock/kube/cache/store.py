@@ -120,15 +120,14 @@ class Store(Generic[T]):
 
         One that the store does not hold is left out: it may have been deleted since.
         """
-        meta = entry.obj.metadata
-        old = self._entries.get(meta.key)
+        key = entry.obj.metadata.key
+        old = self._entries.get(key)
         if old is None:
             return
-        had = old.obj.metadata
-        if version_of(meta.resource_version) >= version_of(had.resource_version):
-            if had.uid != meta.uid:
-                self._change(meta.key, None)
-            self._change(meta.key, entry)
+        if _version(old) == _version(entry):
+            self._change(key, entry)
+        else:
+            self.put(entry)
 
     def remove(self, obj: T) -> None:
         """Take an object out, unless another one of that name has come since."""
