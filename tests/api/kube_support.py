@@ -10,12 +10,14 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.kube import Client, HttpTransport, from_kubeconfig
+from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
+
+T = TypeVar("T", bound=KubeObject)
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)
 
@@ -144,3 +146,29 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         pass
     finally:
         writer.close()
+
+
+@asynccontextmanager
+async def running(cache: Cache[T]) -> AsyncGenerator[Cache[T]]:
+    """A cache that is synced and watches while the block runs."""
+    task = asyncio.ensure_future(cache.run())
+    try:
+        async with asyncio.timeout(30):
+            await cache.wait_synced()
+        yield cache
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(cache: Cache[Any], holds: Callable[[], bool]) -> None:
+    """Wait until a change of the cache makes it so."""
+    changed = asyncio.Event()
+    stop = cache.subscribe(lambda _old, _new: changed.set())
+    try:
+        async with asyncio.timeout(30):
+            while not holds():
+                changed.clear()
+                await changed.wait()
+    finally:
+        stop()

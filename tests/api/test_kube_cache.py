@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
-from api.kube_support import Gate, Node, client_of, eventually, namespace_of
+from api.kube_support import Gate, Node, client_of, eventually, namespace_of, running, until
 from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS, ConfigMap
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.controllers.caches.store import CacheStore
@@ -50,31 +49,6 @@ def config_map(namespace: str, name: str, **data: str) -> Json:
         "metadata": {"namespace": namespace, "name": name},
         "data": data,
     }
-
-
-@asynccontextmanager
-async def running(cache: Cache[T]) -> AsyncGenerator[Cache[T]]:
-    task = asyncio.ensure_future(cache.run())
-    try:
-        async with asyncio.timeout(30):
-            await cache.wait_synced()
-        yield cache
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def until(cache: Cache[Any], holds: Callable[[], bool]) -> None:
-    """Wait until a change of the cache makes it so."""
-    changed = asyncio.Event()
-    stop = cache.subscribe(lambda _old, _new: changed.set())
-    try:
-        async with asyncio.timeout(30):
-            while not holds():
-                changed.clear()
-                await changed.wait()
-    finally:
-        stop()
 
 
 async def test_a_cold_cache_of_hundreds_of_objects_is_complete(api_node: Node) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from api.kube_support import namespace_of
+from api.kube_support import namespace_of, running, until
 from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS, ConfigMap, Secret
 from penstock.api.kubernetes.resource import Resource
 from penstock.controllers.caches.store import CacheStore
@@ -83,21 +82,13 @@ async def test_the_operator_reads_a_large_object_when_it_needs_it(
         await client.create(
             resource, {"kind": resource.kind, "metadata": meta, "data": {"k": text}}
         )
-        cache = CacheStore(Manager(client, namespaces=[space])).of(resource)
-        loaded = asyncio.Event()
-        task = asyncio.ensure_future(cache.run())
-        try:
-            async with asyncio.timeout(30):
-                await cache.wait_synced()
-                found = cache.get(f"{space}/big")
-                assert found is not None
-                with pytest.raises(NotLoadedError, match=f"{resource.kind} {space}/big"):
-                    assert found.data
-                cache.subscribe(lambda old, _: loaded.set() if old is not None else None)
-                await loaded.wait()
-                found = cache.get(f"{space}/big")
-                assert found is not None
-                assert found.data == {"k": text}
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        key = f"{space}/big"
+        async with running(CacheStore(Manager(client, namespaces=[space])).of(resource)) as cache:
+            found = cache.get(key)
+            assert found is not None
+            with pytest.raises(NotLoadedError, match=f"{resource.kind} {key}"):
+                assert found.data
+            await until(cache, lambda: cache.get(key) is not found)
+            found = cache.get(key)
+            assert found is not None
+            assert found.data == {"k": text}
