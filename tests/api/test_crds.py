@@ -14,7 +14,7 @@ import yaml
 
 from api.kube_support import Kubectl, eventually
 from penstock.api import crd
-from penstock.api.penstock import backup, partition, restore
+from penstock.api.penstock import backup, jail_upgrade, partition, restore
 from penstock.api.slinky.group import GROUP
 from penstock.local.node import Node
 
@@ -360,7 +360,7 @@ async def test_the_kinds_are_listed_by_their_group(kubectl: Kubectl):
         lines = kubectl("api-resources", f"--api-group={group}", "--no-headers").splitlines()
         return {(row[-1], row[-3]) for row in (line.split() for line in lines)}
 
-    own = (partition.INFO, backup.INFO, restore.INFO)
+    own = (partition.INFO, backup.INFO, restore.INFO, jail_upgrade.INFO)
     for info in own:
         kubectl("apply", "--server-side", "-f", "-", manifest=crd.definition(info))
     ours = ("Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token")

@@ -211,7 +211,7 @@ def test_the_definitions_are_in_a_chart_of_their_own_and_stay() -> None:
     files = {path.stem for path in (ROOT / "deploy" / "crds").glob("*.yaml")}
     of_cluster = {one for one in files if one.startswith("slurm.nebius.ai_")}
     assert len(of_cluster) == 6
-    of_cluster |= {"penstock.dev_backups", "penstock.dev_restores"}
+    of_cluster |= {f"penstock.dev_{one}" for one in ("backups", "restores", "jailupgrades")}
     named = {one["metadata"]["name"] for one in own.values()}
     assert named == {".".join(one.split("_")[::-1]) for one in of_cluster}
     for name, one in own.items():

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e_kit import backup
+from e2e_kit import backup, jail_upgrade
 from e2e_kit.api import Json, ready
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually, pid_in_pod
@@ -43,6 +43,9 @@ PROCESSES = {
 """By the beginning of a pod's name and the name of a container."""
 DESTROY = "cd /mnt/jail && find . -xdev -mindepth 1 -path ./etc/slurm -prune -o -delete || true"
 RESTORE_S = 300.0
+DAEMONS = ("controller-0", "worker-0", "worker-1", "login-0")
+TOOLS = "for one in shared own new; do $one-tool; done"
+AUDIT = "dpkg --audit; dpkg-query -W -f '${Package} ${Version}\\n' '*-tool'; tail -n1 /etc/nanorc"
 KINDS = "configmaps,services,deployments,statefulsets,serviceaccounts,roles,rolebindings"
 RAW = "PartitionName=main Nodes=ALL Default=YES"
 MEMORY_MIB = 64
@@ -719,3 +722,56 @@ def test_a_destroyed_jail_and_the_state_come_back_from_a_backup(
             return False
 
     eventually("a job of the user runs", runs, 60)
+
+
+def test_a_filled_jail_is_upgraded_beside_a_job_after_a_list_and_undone(
+    cluster: SlurmClusterSite, site: Site, figure: Callable[[str], None]
+) -> None:
+    """S168: an image of one's own; what users installed, edited and removed stays."""
+    program = give_all(site.node, build_backup().values())["backup"]
+    image = jail_upgrade.give_image(site.node)
+    cluster.session(jail_upgrade.CHANGE)
+    running = cluster.session(f"sbatch --parsable {SMALL} --wrap 'sleep 1000'")
+    eventually("it runs", lambda: cluster.session(f"squeue -h -j {running} -o %T") == "RUNNING")
+    before, pods = cluster.session(jail_upgrade.LIST), list(map(cluster.uid, DAEMONS))
+
+    def is_in(phase: str) -> bool:
+        return jail_upgrade.status(cluster).get("phase") == phase
+
+    jail_upgrade.upgrade(cluster, image, program)
+    eventually("it is compared", lambda: is_in("Compared"), 120)
+    listed = cluster.kubectl("logs", f"job/jail-compare-{jail_upgrade.NAME}").splitlines()
+    assert {
+        "package shared-tool: 1.0 -> 2.0",
+        "package new-tool: absent -> 1.0",
+        "~ /usr/bin/shared-tool",
+        "+ /usr/bin/new-tool",
+        "~ /usr/bin/htop",
+        "+ /usr/bin/htop-next",
+        "~ /etc/bash.bashrc",
+        "! /etc/nanorc",
+    } <= set(listed)
+    assert cluster.session(jail_upgrade.LIST) == before
+
+    began = time.monotonic()
+    jail_upgrade.upgrade(cluster, image, program, approved=True)
+    eventually("it is applied", lambda: is_in("Succeeded"), 180)
+    applied = time.monotonic() - began
+    assert job(cluster, "worker-1", TOOLS).split() == ["2.0", "1.0", "1.0"]
+    assert cluster.session(AUDIT).splitlines() == [
+        "new-tool 1.0",
+        "own-tool 1.0",
+        "shared-tool 2.0",
+        "# of the users",
+    ]
+    assert cluster.session("ls /usr/share/doc/zip") == "note"
+    assert cluster.session("tail -n1 /etc/bash.bashrc") == "# of the next image"
+
+    began = time.monotonic()
+    jail_upgrade.upgrade(cluster, image, program, approved=True, undo=True)
+    eventually("it is undone", lambda: is_in("Undone"), 180)
+    figure(f"applied in {applied:.0f} s, undone in {time.monotonic() - began:.0f} s")
+    assert cluster.session(jail_upgrade.LIST) == before
+    assert cluster.session(f"squeue -h -j {running} -o %T") == "RUNNING"
+    assert list(map(cluster.uid, DAEMONS)) == pods
+    cluster.session(f"scancel {running}")

@@ -57,6 +57,10 @@ ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         "unit/controllers/cluster/test_metrics_monitor.py",
     ),
     "penstock.dev/backups/status": (("patch",), "unit/controllers/nebius/test_backup.py"),
+    "penstock.dev/jailupgrades/status": (
+        ("patch",),
+        "unit/controllers/nebius/test_jail_upgrade.py",
+    ),
     "penstock.dev/partitions": (("patch",), "api/test_drift.py"),
     "penstock.dev/partitions/status": (("patch",), "api/test_partitions.py"),
     "penstock.dev/restores": (("patch",), "unit/controllers/nebius/test_backup.py"),

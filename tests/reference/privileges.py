@@ -24,6 +24,7 @@ _JAIL: Final = "mounts of the jail, `pivot_root`, `chroot`"
 _AS_ORIGINAL: Final = (
     "none: the original's pods have it, and a change of the template would restart all pods"
 )
+_READ_BY_PROC: Final = "root, whose files the container `jail-upgrade` may read by `/proc`"
 REASONS: Final = {
     (_SLINKY, "slurmd"): "control groups and devices of jobs; "
     "[can be dropped](../platform/rights.md)",
@@ -34,6 +35,10 @@ REASONS: Final = {
     (_NEBIUS, "populate-jail"): "owners, device files and file capabilities of the jail's files",
     (_NEBIUS, "backup"): "root reads the files of all users; nothing else",
     (_NEBIUS, "restore"): "owners, modes, device files and file capabilities of restored files",
+    (_NEBIUS, "jail-upgrade"): "owners, modes, device files and file capabilities of the jail's "
+    "files",
+    (_NEBIUS, "old"): _READ_BY_PROC,
+    (_NEBIUS, "new"): _READ_BY_PROC,
     (_NEBIUS, "check"): f"{_JAIL} for the check's commands",
     (_NEBIUS, "init-dir"): "starts as root, to give the folder to the writer's user",
     (_NEBIUS, "accounting"): "starts as root, to give files to the user slurm",

@@ -115,8 +115,7 @@ def build_jail() -> dict[str, ImageArchive]:
 
     No other suite of tests and no demo needs them, so `build_all` leaves them out.
     """
-    keys = {one.role: one.key(buildah.BASE_KEY) for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
-    keys[POPULATE_JAIL.role] = POPULATE_JAIL.key(buildah.base_key(JAIL_ROOT.suite))
+    keys = _keys()
     exported = {role: keys[role] for role in JAIL_ROLES}
 
     def build(folder: Path) -> None:
@@ -156,18 +155,25 @@ def build_backup() -> dict[str, ImageArchive]:
 
 def key_of(role: str) -> str:
     """A digest of all that decides what is in an image of Slurm or of a SlurmCluster."""
-    return _recipe(role).key(buildah.BASE_KEY)
+    return _keys()[role]
 
 
 def stored(store: buildah.Store, role: str) -> str:
     """The name of such an image in the store, built there if need be: to build others on it."""
-    keys = {one.role: one.key(buildah.BASE_KEY) for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
-    _build_from_below(store, _recipe(role), keys)
+    keys = _keys()
+    if role == POPULATE_JAIL.role:
+        store.import_base(JAIL_ROOT.suite)
+        _build(store, POPULATE_JAIL, IMAGES, keys, JAIL_ROOT)
+    else:
+        recipes = {one.role: one for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
+        _build_from_below(store, recipes[role], keys)
     return _exact(role, keys)
 
 
-def _recipe(role: str) -> Recipe:
-    return next(one for one in (*SLURM_RECIPES, *JAIL_RECIPES) if one.role == role)
+def _keys() -> dict[str, str]:
+    """Digests of images of Slurm and of a SlurmCluster, by role."""
+    keys = {one.role: one.key(buildah.BASE_KEY) for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
+    return keys | {POPULATE_JAIL.role: POPULATE_JAIL.key(buildah.base_key(JAIL_ROOT.suite))}
 
 
 def _build_children(

@@ -22,6 +22,14 @@ class MaintenanceMode(Enum):
         return self not in {MaintenanceMode.NONE, MaintenanceMode.SKIP_JOB}
 
 
+class UpgradeAction(Enum):
+    """The Jobs of a JailUpgrade, by the first argument of their program."""
+
+    COMPARE = "compare"
+    APPLY = "apply"
+    UNDO = "undo"
+
+
 @dataclass(frozen=True, slots=True)
 class JailFilling:
     """How the jail of one cluster is filled.

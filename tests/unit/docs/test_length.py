@@ -13,6 +13,7 @@ LATER = frozenset(
         "docs/admin/backup.md",
         "docs/admin/broken-machines.md",
         "docs/admin/check-share.md",
+        "docs/admin/jail-upgrade.md",
         "docs/admin/job-isolation.md",
         "docs/admin/munge-key.md",
         "docs/admin/power-saving.md",

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from penstock.api.admission import ApiGroup, KindRules
-from penstock.api.penstock import backup, backup_rules, restore
+from penstock.api.penstock import (
+    backup,
+    backup_rules,
+    jail_upgrade,
+    jail_upgrade_rules,
+    restore,
+)
 from penstock.api.penstock.backup_parts import GROUP as NAME
 from penstock.api.penstock.backup_parts import VERSION
 
@@ -20,6 +26,12 @@ RESTORE = KindRules(
     uses=backup_rules.restore_uses,
     finalizers=(restore.RESTORE_FINALIZER,),
 )
+JAIL_UPGRADE = KindRules(
+    info=jail_upgrade.INFO,
+    problems=jail_upgrade_rules.problems,
+    references=jail_upgrade_rules.references,
+    uses=jail_upgrade_rules.uses,
+)
 
-GROUP = ApiGroup(NAME, VERSION, (BACKUP, RESTORE))
+GROUP = ApiGroup(NAME, VERSION, (BACKUP, RESTORE, JAIL_UPGRADE))
 """A process that does not lead `slurm.nebius.ai` does without them."""

@@ -338,6 +338,13 @@ RESTORE: Final = Mark(
     OPERATOR,
     "Name of the Restore.",
 )
+JAIL_UPGRADE: Final = Mark(
+    "penstock.dev/jail-upgrade",
+    "label",
+    "Jobs and pods of a JailUpgrade",
+    OPERATOR,
+    "Name of the JailUpgrade.",
+)
 MARKS: Final = (
     ROLLBACK,
     ROLLED_BACK,
@@ -386,4 +393,5 @@ MARKS: Final = (
     RESTORE_FINALIZER,
     BACKUP,
     RESTORE,
+    JAIL_UPGRADE,
 )

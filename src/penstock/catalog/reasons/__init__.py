@@ -11,6 +11,7 @@ from penstock.catalog.reasons.check import CheckReason
 from penstock.catalog.reasons.configuration import ConfigReason
 from penstock.catalog.reasons.connection import ConnectionReason
 from penstock.catalog.reasons.jail import JailReason
+from penstock.catalog.reasons.jail_upgrade import JailUpgradeReason
 from penstock.catalog.reasons.jailed_config import JailedConfigReason
 from penstock.catalog.reasons.keys import KeyReason
 from penstock.catalog.reasons.object import ObjectReason
@@ -36,6 +37,7 @@ SUBJECTS: Final[tuple[type[ConditionReason], ...]] = (
     UpdateReason,
     PartitionReason,
     JailReason,
+    JailUpgradeReason,
     JailedConfigReason,
     CheckReason,
     BackupReason,

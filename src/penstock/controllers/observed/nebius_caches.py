@@ -27,6 +27,7 @@ from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.power_state import POWER_STATES, NodeSetPowerState
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.api.penstock.backup import BACKUPS, Backup
+from penstock.api.penstock.jail_upgrade import JAIL_UPGRADES
 from penstock.api.penstock.restore import RESTORES
 from penstock.catalog.marks import penstock
 from penstock.controllers.caches.kubernetes import KubernetesCaches
@@ -93,6 +94,12 @@ def backup_of(obj: KubeObject, _: Lookup | None = None) -> list[str]:
     return [f"{obj.metadata.namespace}/{name}"] if name else []
 
 
+def upgrade_of(obj: KubeObject, _: Lookup | None = None) -> list[str]:
+    """Key of the JailUpgrade of a Job or pod, by its label."""
+    name = obj.metadata.labels.get(penstock.JAIL_UPGRADE.key, "")
+    return [f"{obj.metadata.namespace}/{name}"] if name else []
+
+
 PODS_BY_COMPONENT = IndexBy(PODS, component_of)
 NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
 JAILED_CONFIGS_BY_CLUSTER = IndexBy(JAILED_CONFIGS, cluster_of_jailed_config)
@@ -102,6 +109,7 @@ CHECKS_BY_TEMPLATE = IndexBy(ACTIVE_CHECKS, template_of_check)
 JOBS_BY_CHECK = IndexBy(JOBS, check_of_job)
 BACKUPS_BY_CLUSTER = IndexBy(BACKUPS, cluster_of_backup)
 JOBS_BY_BACKUP = IndexBy(JOBS, backup_of)
+JAIL_UPGRADES_BY_NAMESPACE = IndexBy(JAIL_UPGRADES, lambda one: [one.metadata.namespace])
 RESTORES_BY_NAMESPACE = IndexBy(RESTORES, lambda one: [one.metadata.namespace])
 CLUSTERS_BY_NAMESPACE = IndexBy(SLURM_CLUSTERS, lambda one: [one.metadata.namespace])
 
@@ -130,6 +138,8 @@ class NebiusCaches(KubernetesCaches):
         self.role_bindings = store.of(ROLE_BINDINGS, raw=True)
         self.backups = store.of(BACKUPS)
         self.restores = store.of(RESTORES)
+        self.jail_upgrades = store.of(JAIL_UPGRADES)
+        self.jail_upgrades_in = store.index(JAIL_UPGRADES_BY_NAMESPACE)
         self.jobs_of_backup = store.index(JOBS_BY_BACKUP)
         self.restores_in = store.index(RESTORES_BY_NAMESPACE)
         self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)

@@ -8,6 +8,7 @@ from penstock.controllers.nebius import controllers
 from penstock.controllers.nebius.backup.backup import BackupReconciler
 from penstock.controllers.nebius.backup.restore import RestoreReconciler
 from penstock.controllers.nebius.checks.reconciler import ActiveCheckReconciler
+from penstock.controllers.nebius.jail_upgrade import JailUpgradeReconciler
 from penstock.controllers.nebius.node_configurator import NodeConfiguratorReconciler
 from penstock.controllers.nebius.node_outage import NodeOutageReconciler
 from penstock.controllers.nebius.node_replacement import NodeReplacementReconciler
@@ -27,6 +28,7 @@ RECONCILERS: tuple[controllers.New, ...] = (
     NodeReplacementReconciler,
     BackupReconciler,
     RestoreReconciler,
+    JailUpgradeReconciler,
 )
 """In the order in which they start."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from penstock.api.kubernetes.kinds import Job, Pod
+from penstock.api.kubernetes.kinds import ContainerTerminated, Job, Pod
 from penstock.base import times
 from penstock.decide.check.kubernetes_job import JobStatus, failure_words, job_status
 from penstock.decide.observed.pod_failure import pod_failure
@@ -71,19 +71,25 @@ def newest(runs: Iterable[Run]) -> Run | None:
 
 def _result(pods: Sequence[Pod]) -> tuple[RunResult, int | None]:
     """The result of the newest pod that has one."""
+    ended = last_ended(pods)
+    if ended is None:
+        return RunResult(), None
+    lines = (ended.message or "").strip().splitlines()
+    try:
+        found = msgspec.json.decode(lines[-1], type=RunResult) if lines else RunResult()
+    except (msgspec.MsgspecError, UnicodeError):
+        # The kubelet puts the end of the log there if the container wrote no message.
+        found = RunResult(error=" / ".join(lines[-3:]) if ended.exit_code else "")
+    return found, ended.exit_code
+
+
+def last_ended(pods: Sequence[Pod]) -> ContainerTerminated | None:
+    """The container that ended, of the newest pod that has one."""
     for pod in sorted(pods, key=lambda one: one.metadata.creation_timestamp or "", reverse=True):
         for container in pod.status.container_statuses or ():
-            ended = container.state.terminated
-            if ended is None:
-                continue
-            lines = (ended.message or "").strip().splitlines()
-            try:
-                found = msgspec.json.decode(lines[-1], type=RunResult) if lines else RunResult()
-            except (msgspec.MsgspecError, UnicodeError):
-                # The kubelet puts the end of the log there if the container wrote no message.
-                found = RunResult(error=" / ".join(lines[-3:]) if ended.exit_code else "")
-            return found, ended.exit_code
-    return RunResult(), None
+            if container.state.terminated is not None:
+                return container.state.terminated
+    return None
 
 
 def _ended(job: Job, status: JobStatus) -> float:

@@ -17,7 +17,10 @@ import yaml
 
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.api.penstock.backup import Backup
+from penstock.api.penstock.jail_upgrade import JailUpgrade
 from penstock.api.penstock.restore import Restore
+from penstock.model.jail import UpgradeAction
+from penstock.render.nebius import jail_upgrade
 from penstock.render.nebius.backup import job as backup_job
 from penstock.render.nebius.check import account, cron_job
 from penstock.render.parts.digest import canonical_json
@@ -95,6 +98,14 @@ BACK = msgspec.convert(
     },
     Restore,
 )
+NEXT = msgspec.convert(
+    {
+        "metadata": {**_META, "name": "next"},
+        "spec": {"clusterRef": {"name": "slurm"}, "image": "mine/jail:2"},
+        "status": {"digest": "d1"},
+    },
+    JailUpgrade,
+)
 
 RECORDED = {shape: of_shape(shape) for shape in SHAPES} | {
     "without-jail": without_jail(CURRENT),
@@ -150,6 +161,17 @@ def test_the_jobs_of_backups_and_restores_are_byte_for_byte_as_recorded():
     ]
     text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
     path = GOLDEN / "slurmcluster-backup.yaml"
+    if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_the_jobs_of_a_jail_upgrade_are_byte_for_byte_as_recorded():
+    """S168."""
+    inputs = of_shape(CURRENT).inputs
+    found = [jail_upgrade.job(inputs, NEXT, one, "mine/jail:1") for one in UpgradeAction]
+    text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
+    path = GOLDEN / "slurmcluster-jail-upgrade.yaml"
     if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()
