@@ -43,6 +43,7 @@ FIRST = 20
 """Packages of the result; the list has all."""
 LONGEST = 1000
 CACHE = "etc/ld.so.cache"
+PACKAGE_LOCKS = ("var/lib/dpkg/lock-frontend", "var/lib/dpkg/lock")
 LOCK = ".filling.lock"
 """That of populate-jail: one of them writes at a time."""
 
@@ -176,7 +177,38 @@ def _root_of(role: str) -> str:
 
 @contextlib.contextmanager
 def _locked(jail: str) -> Generator[None]:
-    """Wait for other writers of the jail. Raises OSError."""
+    """Wait for other writers of the jail, also for apt and dpkg. Raises OSError."""
+    with _only_writer(jail), contextlib.ExitStack() as locks:
+        for path in PACKAGE_LOCKS:
+            locks.enter_context(_package_lock(jail, path))
+        yield
+
+
+@contextlib.contextmanager
+def _package_lock(jail: str, path: str) -> Generator[None]:
+    """One lock of apt or dpkg, of a jail that has it. Source: dpkg(1), "FILES"."""
+    folder, _, name = path.rpartition("/")
+    with Folder.of(jail) as root, root.at(folder) as found:
+        about = found.entry(name)
+        if about is None or not about.is_file:
+            yield
+            return
+        with os.fdopen(os.open(name, os.O_RDWR | os.O_NOFOLLOW, dir_fd=found.fd), "w") as file:
+            deadline = time.monotonic() + WAIT_S
+            while True:
+                try:
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError as error:
+                    if time.monotonic() > deadline:
+                        words = "apt or dpkg is at work in the jail"
+                        raise OSError(error.errno, words, path) from None
+                time.sleep(LOOK_S)
+            yield
+
+
+@contextlib.contextmanager
+def _only_writer(jail: str) -> Generator[None]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with Folder.of(jail) as folder:
         while True:

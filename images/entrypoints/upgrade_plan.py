@@ -33,6 +33,7 @@ SKIPPED = frozenset(
         *("etc/hosts", "etc/hostname", "etc/resolv.conf", "usr/local/libexec/penstock"),
         # What belongs to users, or is written again from other files.
         *("home", "root", "etc/slurm", "etc/ld.so.cache", "etc/mtab", f"{STATUS}-old", OWN),
+        *("var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend"),
         *("etc/passwd-", "etc/group-", "etc/shadow-", "etc/gshadow-", "etc/subuid-", "etc/subgid-"),
     )
 )

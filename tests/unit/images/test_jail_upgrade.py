@@ -338,6 +338,42 @@ def test_files_that_differ_in_content_alone_are_replaced_and_put_back(roots: Roo
     assert programs(roots.jail) == {"tool": "1"}
 
 
+def test_an_upgrade_waits_for_apt_and_for_another_upgrade(roots: Roots) -> None:
+    fill(roots.old, OLD)
+    fill(roots.new, NEW)
+    fill(roots.jail, {**OLD, "var/lib/dpkg/lock-frontend": "", ".filling.lock": ""})
+    holder = """
+import fcntl, sys
+with open(sys.argv[1], "r+") as apt, open(sys.argv[2], "r+") as other:
+    fcntl.lockf(apt, fcntl.LOCK_EX)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    print("locked", flush=True)
+    sys.stdin.readline()
+    fcntl.flock(other, fcntl.LOCK_UN)
+    print("one", flush=True)
+    sys.stdin.readline()
+"""
+    locks = [roots.jail / one for one in ("var/lib/dpkg/lock-frontend", ".filling.lock")]
+    named = [f"--{one}={getattr(roots, one)}" for one in ("old", "new", "jail")]
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, *locks],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as apt:
+        assert apt.stdin is not None
+        assert apt.stdout is not None
+        assert apt.stdout.readline() == "locked\n"
+        with subprocess.Popen([sys.executable, PROGRAM, "apply", "--id=first", *named]) as upgrade:
+            for _ in range(2):
+                with pytest.raises(subprocess.TimeoutExpired):
+                    upgrade.wait(0.5)
+                assert not (roots.jail / "usr/bin/tool2").exists()
+                print("go on", file=apt.stdin, flush=True)
+            assert upgrade.wait(20) == 0
+    assert (roots.jail / "usr/bin/tool2").exists()
+
+
 KILLED = """
 import os, sys
 sys.path.insert(0, {folder!r})
