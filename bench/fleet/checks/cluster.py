@@ -29,7 +29,7 @@ def slurmcluster(port: int) -> list[Json]:
     spec["volumeSources"] = [{"name": one["name"], **_EMPTY} for one in spec["volumeSources"]]
     spec["slurmNodes"]["rest"]["rest"] = {"image": "localhost/penstock/slurm:26.05", "port": port}
     del spec["partitionConfiguration"]
-    # The simulated slurmds register without features of their own: each would be put right alone.
+    # The simulated slurmds register without features of their own: each would be updated alone.
     nodeset["spec"] |= {"clusterName": CLUSTER, "replicas": 0, "nodeConfig": {}}
     nodeset["spec"]["slurmd"]["volumes"]["jail"] = _EMPTY
     cluster["metadata"] = {"name": CLUSTER, "namespace": SPACE}
