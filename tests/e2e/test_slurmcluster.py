@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e_kit import backup, jail_upgrade
+from e2e_kit import backup, jail_upgrade, s3
 from e2e_kit.api import Json, ready
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually, pid_in_pod
@@ -722,6 +722,32 @@ def test_a_destroyed_jail_and_the_state_come_back_from_a_backup(
             return False
 
     eventually("a job of the user runs", runs, 60)
+
+
+def test_the_state_goes_to_s3_storage_and_comes_back(cluster: SlurmClusterSite, site: Site) -> None:
+    """S175."""
+    image = give_all(site.node, build_backup().values())["backup"]
+    s3.load(site.node)
+    for one in (*backup.BESIDE, *s3.OBJECTS):
+        cluster.apply(one)
+    cluster.kubectl("wait", "pod/s3", "--for=condition=Ready", "--timeout=60s")
+    held = cluster.session(f"sbatch --parsable -H {SMALL} --wrap hostname")
+    given: Json = {"parts": ["state"], "repository": s3.REPOSITORY}
+    backup.back_up(cluster, image, name="offsite", **given)
+    made = ("backup", "offsite")
+    eventually("it is backed up", lambda: backup.reason(cluster, *made) == "BackupGood", 120)
+    cluster.session(f"scancel {held}")
+    backup.restore(cluster, image, name="from-offsite", of="offsite", parts=["state"], force=True)
+    back = ("restore", "from-offsite")
+    eventually(
+        "it is restored",
+        lambda: backup.status(cluster, *back).get("phase") == "Succeeded",
+        RESTORE_S,
+    )
+    cluster.until_idle(2)
+    assert cluster.session(f"squeue -h -j {held} -o %T") == "PENDING"
+    assert backup.status(cluster, *back)["snapshot"] == backup.status(cluster, *made)["snapshot"]
+    cluster.session(f"scancel {held}")
 
 
 def test_a_filled_jail_is_upgraded_beside_a_job_after_a_list_and_undone(

@@ -60,7 +60,7 @@ find home usr/bin -xdev -type f -print0 | sort -z | xargs -0 sha256sum | sha256s
 """Owners, modes, links, times, ACLs, attributes and content of files in the jail."""
 
 
-def back_up(cluster: SlurmClusterSite, image: str) -> None:
+def back_up(cluster: SlurmClusterSite, image: str, *, name: str = BACKUP, **more: Any) -> None:
     """Create a Backup that is made once."""
     for one in BESIDE:
         cluster.apply(one)
@@ -69,14 +69,17 @@ def back_up(cluster: SlurmClusterSite, image: str) -> None:
         "repository": REPOSITORY,
         "retention": {"keepLast": 2},
         "image": image,
+        **more,
     }
-    cluster.apply(_object("Backup", BACKUP, spec))
+    cluster.apply(_object("Backup", name, spec))
 
 
-def restore(cluster: SlurmClusterSite, image: str, **more: Any) -> None:
+def restore(
+    cluster: SlurmClusterSite, image: str, *, name: str = RESTORE, of: str = BACKUP, **more: Any
+) -> None:
     """Create a Restore of that Backup, or change it."""
-    spec: Json = {"backupRef": {"name": BACKUP}, "image": image, **more}
-    cluster.apply(_object("Restore", RESTORE, spec))
+    spec: Json = {"backupRef": {"name": of}, "image": image, **more}
+    cluster.apply(_object("Restore", name, spec))
 
 
 def status(cluster: SlurmClusterSite, kind: str, name: str) -> Json:

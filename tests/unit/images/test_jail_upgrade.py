@@ -5,12 +5,17 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from penstock.api.penstock.jail_upgrade import JailUpgrade, JailUpgradeSpec
+from penstock.model.jail import UpgradeAction
+from penstock.render.nebius import jail_upgrade
+from support.nebius_clusters import CURRENT, of_shape
 
 PROGRAM = Path(__file__).parents[3] / "images/entrypoints/jail_upgrade.py"
 STATUS = "var/lib/dpkg/status"
@@ -372,6 +377,57 @@ with open(sys.argv[1], "r+") as apt, open(sys.argv[2], "r+") as other:
                 print("go on", file=apt.stdin, flush=True)
             assert upgrade.wait(20) == 0
     assert (roots.jail / "usr/bin/tool2").exists()
+
+
+def capabilities(action: UpgradeAction) -> list[str]:
+    """Those of the container, in the spelling of setpriv(1)."""
+    inputs, given = of_shape(CURRENT).inputs, JailUpgrade(spec=JailUpgradeSpec())
+    made = jail_upgrade.job(inputs, given, action, "old")
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    return [one.lower() for one in container["securityContext"]["capabilities"]["add"]]
+
+
+def with_capabilities(roots: Roots, action: UpgradeAction, names: Sequence[str]) -> bool:
+    """Whether the program ends well with no other capabilities."""
+    named = [f"--{one}={getattr(roots, one)}" for one in ("old", "new", "jail")]
+    given = "-all," + ",".join(f"+{one}" for one in names)
+    program = [sys.executable, str(PROGRAM), action.value, "--id=first", *named]
+    command = ["setpriv", f"--bounding-set={given}", f"--inh-caps={given}", *program]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def fill_for_all(roots: Roots) -> None:
+    """Files of the new image that need each capability."""
+    fill(roots.old, {"home2/file": "1"})
+    fill(roots.new, {"home2/file": "2", "home2/setgid": "x", "home2/capable": "x"})
+    fill(roots.jail, {"home2/file": "1"})
+    for root in (roots.old, roots.new, roots.jail):
+        for path in ("home2/file", "home2"):
+            os.chown(root / path, 1001, 1001)
+        (root / "home2/file").chmod(0o600)
+        (root / "home2").chmod(0o1700)
+    os.chown(roots.new / "home2/setgid", 1001, 1002)
+    (roots.new / "home2/setgid").chmod(0o2755)
+    value = bytes.fromhex("0100000200040000000000000000000000000000")
+    os.setxattr(roots.new / "home2/capable", "security.capability", value)
+    os.mknod(roots.new / "home2/device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("action", "dropped"),
+    [
+        *((UpgradeAction.COMPARE, one) for one in ("", *capabilities(UpgradeAction.COMPARE))),
+        *((UpgradeAction.APPLY, one) for one in ("", *capabilities(UpgradeAction.APPLY))),
+    ],
+)
+def test_no_capability_can_be_taken_away(roots: Roots, action: UpgradeAction, dropped: str) -> None:
+    """S172."""
+    fill_for_all(roots)
+    left = [one for one in capabilities(action) if one != dropped]
+    is_whole = with_capabilities(roots, action, left)
+    if action is UpgradeAction.APPLY:
+        is_whole = is_whole and content(roots.jail) == content(roots.new)
+    assert is_whole == (not dropped)
 
 
 KILLED = """
