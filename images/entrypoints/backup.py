@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,10 @@ MESSAGE = Path("/dev/termination-log")
 RETRY_LOCK = "35m"
 """Longer than 30 minutes, after which restic removes the lock of a process that was killed."""
 FAILED, UNCHANGED = 1, 3
+INITIALIZED = "already initialized"
+"""Words of `restic init` about a repository that there is."""
+ANSWER_S = 300.0
+"""Seconds after which a bucket that does not answer counts as absent: restic itself tries on."""
 NO_REPOSITORY, SOME_UNREAD = 10, 3
 """Exit statuses of restic. Source: restic manual, "Scripting", exit codes."""
 INCOMPLETE = ".penstock-restore-incomplete"
@@ -91,6 +96,14 @@ def _backup(given: argparse.Namespace) -> NoReturn:
 
 
 def _ensure_repository() -> None:
+    if _is_s3():
+        # It also makes the bucket. `cat config` would wait a quarter of an hour for that.
+        try:
+            _run("init", "--quiet", shown=False)
+        except ResticError as error:
+            if INITIALIZED not in str(error):
+                raise
+        return
     try:
         _run("cat", "config", "--quiet", f"--retry-lock={RETRY_LOCK}", shown=False)
     except ResticError as error:
@@ -162,7 +175,8 @@ def _snapshot(given: argparse.Namespace) -> dict[str, Any]:
     selected = [given.snapshot]
     if is_latest:
         selected = [f"--host={given.host}", *([f"--tag={given.tag}"] if given.tag else [])]
-    found = _run("snapshots", "--json", f"--retry-lock={RETRY_LOCK}", *selected)
+    limit_s = ANSWER_S if _is_s3() else None
+    found = _run("snapshots", "--json", f"--retry-lock={RETRY_LOCK}", *selected, limit_s=limit_s)
     paths = {str(PARTS / part) for part in given.part}
     # The parts of a Backup may have been changed since.
     whole = [one for one in found if not is_latest or paths.issubset(one["paths"])]
@@ -175,10 +189,17 @@ def _snapshot(given: argparse.Namespace) -> dict[str, Any]:
     return max(whole, key=lambda one: one["time"])
 
 
+def _is_s3() -> bool:
+    return os.environ.get("RESTIC_REPOSITORY", "").startswith("s3:")
+
+
 def _run(
-    *arguments: str, unread: list[str] | None = None, shown: bool = True
+    *arguments: str,
+    unread: list[str] | None = None,
+    shown: bool = True,
+    limit_s: float | None = None,
 ) -> list[dict[str, Any]]:
-    """JSON that restic prints, line by line. Raises ResticError."""
+    """JSON that restic prints, line by line. Raises ResticError, also after `limit_s` seconds."""
     records: list[dict[str, Any]] = []
     last: deque[str] = deque(maxlen=WORDS)
     with subprocess.Popen(
@@ -188,6 +209,9 @@ def _run(
         text=True,
         errors="replace",
     ) as process:
+        timer = threading.Timer(limit_s or 0.0, process.kill)
+        if limit_s is not None:
+            timer.start()
         for line in process.stdout or ():
             text = line.strip()
             parsed = list(_records(text))
@@ -207,6 +231,11 @@ def _run(
                 elif kind not in ("status", "verbose_status"):
                     records.append(one)
     status = process.returncode
+    is_killed = limit_s is not None and timer.finished.is_set()
+    timer.cancel()
+    if is_killed:
+        words = f"the storage has not answered within {limit_s:g} s: does the bucket exist?"
+        raise ResticError(status, " / ".join((words, *last)), records)
     if status != 0:
         words = " / ".join(last) or f"restic {arguments[0]} ended with status {status}"
         raise ResticError(status, " / ".join(words.splitlines()), records)

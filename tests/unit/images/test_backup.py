@@ -96,6 +96,45 @@ def test_a_repository_that_cannot_be_opened_is_left_alone(
     assert [one.split()[0] for one in calls(tmp_path)] == ["cat"]
 
 
+@pytest.fixture
+def in_s3(program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the program's own variables."""
+    assert program
+    monkeypatch.setenv("RESTIC_REPOSITORY", "s3:http://s3.example.com/bucket/path")
+
+
+@pytest.mark.usefixtures("in_s3")
+def test_a_bucket_is_made_and_one_with_a_repository_is_used(run: Run, tmp_path: Path) -> None:
+    """S175: restic makes a bucket only when it is asked to make a repository."""
+    stand_in(tmp_path, f"[ $1 != backup ] || echo '{SUMMARY}'")
+    assert run(*BACKUP)[0] == 0
+    there = "Fatal: create key failed: repository master key and config already initialized"
+    script = f"case $1 in init) echo '{there}' >&2; exit 1;; backup) echo '{SUMMARY}';; esac"
+    stand_in(tmp_path, script)
+    assert run(*BACKUP)[0] == 0
+    assert [one.split()[0] for one in calls(tmp_path)] == ["init", "backup"] * 2
+
+
+@pytest.mark.usefixtures("in_s3")
+def test_storage_that_rejects_the_key_fails_the_backup_with_its_words(
+    run: Run, tmp_path: Path
+) -> None:
+    stand_in(tmp_path, "echo 'Fatal: create repository failed: Access Denied.' >&2; exit 1")
+    assert run(*BACKUP) == (1, {"error": "Fatal: create repository failed: Access Denied."})
+    assert [one.split()[0] for one in calls(tmp_path)] == ["init"]
+
+
+@pytest.mark.usefixtures("in_s3")
+def test_a_restore_from_a_bucket_that_does_not_exist_ends_and_changes_nothing(
+    run: Run, program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S175."""
+    monkeypatch.setattr(program, "ANSWER_S", 0.2)
+    stand_in(tmp_path, "exec sleep 60")
+    status, found = run(*RESTORE)
+    assert (status, "does the bucket exist?" in found["error"]) == (3, True)
+
+
 def test_files_that_vanished_are_counted(run: Run, tmp_path: Path) -> None:
     gone = unread("/a", "lstat /a: no such file or directory")
     stand_in(tmp_path, f"[ $1 = cat ] || {{ echo '{gone}' >&2; echo '{SUMMARY}'; exit 3; }}")

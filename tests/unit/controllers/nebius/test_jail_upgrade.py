@@ -8,7 +8,8 @@ from typing import Any
 
 from fault_plans.api_names import CLUSTER
 from penstock.api.kubernetes.meta import Json
-from unit.controllers.nebius.lab import JOBS, SPACE, Lab, played
+from penstock.simulation.event_loop import simulate
+from unit.controllers.nebius.lab import CURRENT, JOBS, SPACE, Lab, played
 
 PATH = f"/apis/penstock.dev/v1alpha1/namespaces/{SPACE}/jailupgrades"
 NEW = "registry/populate-jail:new"
@@ -195,3 +196,31 @@ def test_an_upgrade_of_no_cluster_waits_with_words() -> None:
         assert "SlurmCluster other does not exist" in ready(lab)[2]
 
     played(play)
+
+
+def test_an_operator_that_is_killed_after_any_write_makes_each_job_once() -> None:
+    """S168."""
+
+    async def play() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        for number in range(30):
+            process = lab.world.operator()
+            if not number:
+                await lab.available()
+                upgrade(lab, approved=True)
+            if status(lab).get("phase") == "Succeeded":
+                change(lab, undo=True)
+            before = len(lab.world.writes)
+            for _ in range(300):
+                await asyncio.sleep(0.1)
+                written = [what for _, what in lab.world.writes[before:]]
+                if any("jailupgrades" in what or what.endswith("/jobs") for what in written):
+                    break
+            await lab.world.crash(process)
+        assert status(lab)["phase"] == "Undone"
+        for action in ("compare", "apply", "undo"):
+            assert lab.made.count(f"jobs/jail-{action}-next") == 1
+        assert lab.world.promises.broken == []
+
+    simulate(play())
