@@ -7,7 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from penstock.slurm.rest import Slurmrestd, UnreachableError
-from penstock.slurm.rest.http import Answer, HttpFormatError, bounded, exchange, largest_reply
+from penstock.slurm.rest.http import (
+    Answer,
+    HttpFormatError,
+    SizeLimit,
+    bounded,
+    exchange,
+    largest_reply,
+)
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -110,9 +117,23 @@ async def test_what_is_not_http_is_reported(sent: bytes):
 async def test_a_reply_has_a_largest_size(sent: bytes):
     async with raw(sent) as url:
         with pytest.raises(HttpFormatError, match="more than"):
-            await exchange(url, largest=1024)
+            await exchange(url, limit=SizeLimit(lambda: 1024))
         with pytest.raises(HttpFormatError, match="more than"):
             await bounded(lambda: 1024)(url, "GET", {}, b"", lambda: None)
+
+
+async def test_the_largest_size_is_not_asked_for_a_small_reply():
+    asked: list[str] = []
+
+    def most() -> int:
+        asked.append("most")
+        return 4096
+
+    async with raw(reply("200 OK", b"x" * 2048)) as url:
+        await bounded(most, 2048)(url, "GET", {}, b"", lambda: None)
+        assert not asked
+        await bounded(most, 2047)(url, "GET", {}, b"", lambda: None)
+        assert asked
 
 
 def test_the_largest_reply_grows_with_the_cluster():

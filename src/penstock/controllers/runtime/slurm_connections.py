@@ -113,7 +113,9 @@ class SlurmConnections:
         self._endpoints = endpoints
         self._signals = signals
         self._clock = clock
-        self._exchange = exchange or bounded(lambda: largest_reply(endpoints.largest_size()))
+        self._exchange = exchange or bounded(
+            lambda: largest_reply(endpoints.largest_size()), largest_reply(0)
+        )
         self._may_write = may_write
         self._connections: dict[str, SlurmConnection] = {}
         self._started: asyncio.Future[asyncio.TaskGroup] = (

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from penstock.slurm.rest.connection import AddressCache, Streams, connect
+
 LARGEST_HEAD = 65536
 LARGEST = 64 * 2**20
 """Bytes of a reply's body, for a cluster of few nodes: a node has about 5 kB, a job 10."""
@@ -45,6 +47,33 @@ class Answer:
         return self.content_type.partition(";")[0].strip().lower() == "application/json"
 
 
+@dataclass(frozen=True, slots=True)
+class SizeLimit:
+    """How many bytes a reply's body may have: `most`, asked only beyond `least`.
+
+    To add up the nodes of all clusters for each reply would cost more than to read it.
+    """
+
+    most: Callable[[], int]
+    least: int = 0
+
+    def check(self, size: int) -> None:
+        """Raise HttpFormatError for a body of more bytes."""
+        if size > self.least and size > (most := self.most()):
+            raise HttpFormatError(f"the reply has more than {most // 2**20} MiB")
+
+
+_LIMIT = SizeLimit(lambda: LARGEST, LARGEST)
+
+
+class Connect(Protocol):
+    """How a connection is made: `connect`, or that of an AddressCache."""
+
+    async def __call__(self, host: str, port: int, *, secure: bool, limit: int) -> Streams:
+        """Connect. `limit` is of the bytes of a header. Raises OSError."""
+        ...
+
+
 class Exchange(Protocol):
     """How a request gets its answer: `exchange`, or a simulated slurmrestd."""
 
@@ -66,8 +95,9 @@ def largest_reply(nodes: int) -> int:
     return LARGEST + nodes * LARGEST_PER_NODE
 
 
-def bounded(largest: Callable[[], int]) -> Exchange:
-    """An `exchange` whose replies are no larger than `largest` returns at that time."""
+def bounded(most: Callable[[], int], least: int = 0) -> Exchange:
+    """An `exchange` with a SizeLimit of its own, which keeps addresses for a time."""
+    limit, addresses = SizeLimit(most, least), AddressCache()
 
     async def bounded_exchange(
         url: str,
@@ -77,7 +107,9 @@ def bounded(largest: Callable[[], int]) -> Exchange:
         fence: Callable[[], None] = unfenced,
         /,
     ) -> Answer:
-        return await exchange(url, method, headers, body, fence, largest=largest())
+        return await exchange(
+            url, method, headers, body, fence, limit=limit, connect=addresses.connect
+        )
 
     return bounded_exchange
 
@@ -93,8 +125,9 @@ async def exchange(
     body: bytes = b"",
     fence: Callable[[], None] = unfenced,
     *,
-    largest: int = LARGEST,
+    limit: SizeLimit = _LIMIT,
     feed: Callable[[bytes], None] | None = None,
+    connect: Connect = connect,
 ) -> Answer:
     """Send one request and read the reply. It has no time limit: cancel it.
 
@@ -104,7 +137,7 @@ async def exchange(
     is sent; if it raises, nothing is sent.
 
     Raises OSError when the connection cannot be made or breaks, EOFError when it ends too soon,
-    HttpFormatError when the reply is not HTTP, or its body has more bytes than `largest`.
+    HttpFormatError when the reply is not HTTP, or its body is larger than `limit`.
     """
     parts = urlsplit(url)
     secure = parts.scheme == "https"
@@ -116,21 +149,19 @@ async def exchange(
     head = [f"{method} {target} HTTP/1.1", *(f"{name}: {text}" for name, text in fields.items())]
     if any("\r" in line or "\n" in line for line in head):
         raise HttpFormatError("line break in a request's header")
-    reader, writer = await asyncio.open_connection(
-        parts.hostname, port, ssl=secure or None, limit=LARGEST_HEAD
-    )
+    reader, writer = await connect(parts.hostname or "", port, secure=secure, limit=LARGEST_HEAD)
     try:
         fence()
         writer.write("\r\n".join([*head, "", ""]).encode() + body)
         await writer.drain()
-        return await _read(reader, largest, feed)
+        return await _read(reader, limit, feed)
     finally:
         # The reply is complete, and a graceful close would wait for the other side.
         writer.transport.abort()
 
 
 async def _read(
-    reader: asyncio.StreamReader, largest: int, feed: Callable[[bytes], None] | None
+    reader: asyncio.StreamReader, limit: SizeLimit, feed: Callable[[bytes], None] | None
 ) -> Answer:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -149,18 +180,19 @@ async def _read(
     if status in {"204", "304"}:
         body = b""
     elif fields.get("transfer-encoding", "").lower() == "chunked":
-        body = await _chunks(reader, largest)
+        body = await _chunks(reader, limit)
     elif not length:
-        body = await _rest(reader, largest)
+        body = await _rest(reader, limit)
     elif not _LENGTH.fullmatch(length):
         raise HttpFormatError("the reply's Content-Length is no number")
-    elif int(length) > largest:
-        raise _too_large(largest)
-    elif feed is not None:
-        await _pieces(reader, int(length), feed)
-        body = b""
     else:
-        body = await reader.readexactly(int(length))
+        size = int(length)
+        limit.check(size)
+        if feed is not None:
+            await _pieces(reader, size, feed)
+            body = b""
+        else:
+            body = await reader.readexactly(size)
     if feed is not None and body:
         # slurmrestd announces the length of each reply: these come from a proxy.
         feed(body)
@@ -179,7 +211,7 @@ async def _pieces(reader: asyncio.StreamReader, length: int, feed: Callable[[byt
         feed(piece)
 
 
-async def _chunks(reader: asyncio.StreamReader, largest: int) -> bytes:
+async def _chunks(reader: asyncio.StreamReader, limit: SizeLimit) -> bytes:
     # One growing buffer: a list of chunks of a byte each would take fifty times their size.
     body = bytearray()
     while True:
@@ -193,22 +225,16 @@ async def _chunks(reader: asyncio.StreamReader, largest: int) -> bytes:
         size = int(written, 16)
         if size == 0:
             return bytes(body)
-        if len(body) + size > largest:
-            raise _too_large(largest)
+        limit.check(len(body) + size)
         body += await reader.readexactly(size)
         if await reader.readexactly(2) != b"\r\n":
             raise HttpFormatError("the reply's chunk is longer than its size")
 
 
-async def _rest(reader: asyncio.StreamReader, largest: int) -> bytes:
+async def _rest(reader: asyncio.StreamReader, limit: SizeLimit) -> bytes:
     """All up to the end of the connection."""
     body = bytearray()
     while piece := await reader.read(_PIECE):
         body += piece
-        if len(body) > largest:
-            raise _too_large(largest)
+        limit.check(len(body))
     return bytes(body)
-
-
-def _too_large(largest: int) -> HttpFormatError:
-    return HttpFormatError(f"the reply has more than {largest // 2**20} MiB")

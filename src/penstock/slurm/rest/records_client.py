@@ -72,7 +72,7 @@ class _ListTransport(Generic[T]):
         try:
             if self._plain is None:
                 answer = await http.exchange(
-                    url, method, headers, body, fence, largest=LARGEST, feed=taken.feed
+                    url, method, headers, body, fence, limit=LIMIT, feed=taken.feed
                 )
             else:
                 answer = await self._plain(url, method, headers, body, fence)
@@ -89,6 +89,7 @@ class _ListTransport(Generic[T]):
 
 LARGEST = 2**31
 """Bytes of one reply. They are not kept, so this only ends one that never ends."""
+LIMIT = http.SizeLimit(lambda: LARGEST, LARGEST)
 
 _NODES: _Kind[records.NodeRecord, records.NodeRecords] = _Kind(
     "nodes", records.NodeWire, records.NodeRecords
