@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm.mirror.nodes_and_jobs import Pace
+from penstock.slurm.mirror.pace import Pace
 from penstock.slurm.mirror.partitions import PACE_S
 from support.operator_kit import KINDS, Lab, Node, lab, made, quickstart
 

@@ -10,7 +10,8 @@ from penstock.simulation.faults import Fault
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.mirror.nodes_and_jobs import STOPPED, Mirror, Pace
+from penstock.slurm.mirror.nodes_and_jobs import STOPPED, Mirror
+from penstock.slurm.mirror.pace import Pace
 from penstock.slurm.mirror.snapshot import NO_NODES, Snapshot
 from penstock.slurm.rest import Slurmrestd
 from penstock.slurm.state import Node
@@ -18,6 +19,7 @@ from penstock.slurm.state import Node
 FAST = Pace(moving=0.01, settled=0.01, back_off=0.01, moving_for=0.05)
 SLOW = Pace(moving=600, settled=600, back_off=600)
 """Polls only when asked to."""
+SLOW_BESIDE_MANY = Pace(moving=600, settled=5, moving_for=600, back_off=600)
 
 
 @pytest.fixture
@@ -357,6 +359,10 @@ def _drain(slurmctld: SimulatedSlurmctld, _: Mirror) -> None:
     slurmctld.register("cpu-0", flags={"DRAIN"})
 
 
+def _power_down(slurmctld: SimulatedSlurmctld, _: Mirror) -> None:
+    slurmctld.register("cpu-0", flags={"CLOUD", "POWERED_DOWN"})
+
+
 def _drain_busy(slurmctld: SimulatedSlurmctld, _: Mirror) -> None:
     slurmctld.register("cpu-0", flags={"DRAIN"})
     if not slurmctld.jobs:
@@ -385,6 +391,66 @@ async def test_it_asks_often_only_while_something_moves(
         prepare(server.slurmctld, mirror)
         await mirror.poll()
         assert mirror.due() == now + pause
+
+
+@pytest.mark.parametrize(
+    ("prepare", "pause"),
+    [
+        (_nothing, 8.0),
+        (_poke, 1.0),
+        (lambda _, mirror: mirror.record_use(), 5.0),
+        (_complete, 1.0),
+        (_power_down, 5.0),
+    ],
+    ids=["at rest", "poked", "read", "completing", "powered down"],
+)
+async def test_beside_many_clusters_it_asks_rarely_only_while_at_rest(
+    server: SimulatedSlurmrestd,
+    rest: Slurmrestd,
+    prepare: Callable[[SimulatedSlurmctld, Mirror], None],
+    pause: float,
+):
+    now = 100.0
+    mirror = Mirror(clock=lambda: now, stretch=lambda: 1.6)
+    mirror.endpoint(rest)
+    async with running(mirror):
+        await until(mirror, known)
+        prepare(server.slurmctld, mirror)
+        await mirror.poll()
+        now = 1000.0  # nothing changed, and nobody read it, for long
+        prepare(server.slurmctld, mirror)
+        assert mirror.due() == 100.0 + pause
+
+
+async def test_an_answer_leaves_the_same_time_for_the_next_one_after_a_longer_pause(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
+    now = 100.0
+    mirror = Mirror(pace=SLOW_BESIDE_MANY, clock=lambda: now, stretch=lambda: 1.6)
+    mirror.endpoint(rest)
+    async with running(mirror):
+        await until(mirror, known)
+        await server.stop()
+        now = 118.0
+        assert known(mirror.snapshot)
+        now = 118.1
+        assert not known(mirror.snapshot)
+
+
+async def test_a_cluster_that_is_read_ends_its_rest_at_once(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
+    now = 100.0
+    pace = Pace(settled=100, stale=1000, rest_after=10)
+    mirror = Mirror(pace=pace, clock=lambda: now, stretch=lambda: 1.6)
+    mirror.endpoint(rest)
+    async with running(mirror), asyncio.timeout(10):
+        await until(mirror, known)
+        now = 210.0
+        assert mirror.due() == 260
+        before = len(polls(server))
+        mirror.record_use()
+        await server.called(before + 1, "nodes/")
 
 
 async def test_it_asks_less_and_less_while_asking_fails(

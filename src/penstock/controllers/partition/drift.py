@@ -60,7 +60,7 @@ class PartitionDrift(Generic[K, C]):
 
     def compare(self, key: str) -> None:
         """Compare the partitions that slurmctld returned with their declarations."""
-        obj, link = self._source.find(key), self._connections.get(key)
+        obj, link = self._source.find(key), self._connections.peek(key)
         if obj is None or link is None:
             return
         if self._source.is_external(obj):

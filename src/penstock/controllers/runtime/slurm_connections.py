@@ -25,6 +25,7 @@ from penstock.slurm.auth import jwt
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror.accounting_registration import RegistrationMirror
 from penstock.slurm.mirror.nodes_and_jobs import Mirror
+from penstock.slurm.mirror.pace import stretch
 from penstock.slurm.mirror.partitions import PartitionMirror
 from penstock.slurm.mirror.reservations import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
@@ -129,8 +130,15 @@ class SlurmConnections:
     def get(self, key: str) -> SlurmConnection | None:
         """The connection of a cluster, if there is one yet: not that of a former one of the name.
 
-        It may outlive the object that declares the cluster (`SlurmEndpoint.outlives`).
+        It may outlive the object that declares the cluster (`SlurmEndpoint.outlives`). A cluster
+        whose connection was got lately is not at rest.
         """
+        if (link := self.peek(key)) is not None:
+            link.mirror.record_use()
+        return link
+
+    def peek(self, key: str) -> SlurmConnection | None:
+        """The same for one who follows the mirrors' answers: a cluster at rest stays so."""
         link = self._connections.get(key)
         return link if link is None or self._endpoints.uid(key) in ("", link.uid) else None
 
@@ -197,10 +205,15 @@ class SlurmConnections:
 
     def _open(self, key: str, uid: str, group: asyncio.TaskGroup) -> SlurmConnection:
         clock, signals = self._clock.monotonic, self._signals
+        mirror = Mirror(clock=clock, stretch=lambda: stretch(len(self._connections)))
         link = SlurmConnection(
             uid,
-            Mirror(clock=clock),
-            PartitionMirror(lambda: signals.emit(PARTITIONS_POLLED, key), clock=clock),
+            mirror,
+            PartitionMirror(
+                lambda: signals.emit(PARTITIONS_POLLED, key),
+                clock=clock,
+                stretch=lambda: mirror.stretch,
+            ),
             ReservationMirror(lambda: self._changed(key), clock=clock),
             RegistrationMirror(lambda: signals.emit(REGISTRATION, key), clock=clock),
             shares_comments=self._shares_comments,

@@ -1,7 +1,8 @@
 """The mirror: what slurmctld knows of one cluster, with its freshness.
 
 One mirror per cluster asks for everything at once (two calls a poll, never one per node), for
-changes only while it may, often while something moves and rarely while the cluster is settled.
+changes only while it may, often while something moves and rarely while the cluster is settled; even
+more rarely beside many clusters while it is at rest, see `penstock.slurm.mirror.pace`.
 
 It never turns a failure into a fact. Old answers become Unknown after a while. An empty node list
 is Unknown, unless we deleted the last record, until it has repeated itself for a minute and
@@ -18,13 +19,13 @@ import contextlib
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
 import structlog
 
 from penstock.slurm.known import Unknown
+from penstock.slurm.mirror.pace import Pace, align
 from penstock.slurm.mirror.snapshot import (
     LATE,
     NOT_ASKED,
@@ -49,36 +50,23 @@ MOVING = frozenset({"COMPLETING", "UNKNOWN", "POWERING_UP", "POWERING_DOWN"})
 Subscriber = Callable[[frozenset[str]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How often to ask and how long an answer holds, in seconds."""
-
-    moving: float = 1.0
-    settled: float = 5.0
-    moving_for: float = 10.0
-    """How long a change or a poke counts as moving."""
-    back_off: float = 10.0
-    """Longest pause while asking fails."""
-    stale: float = 15.0
-    """Age at which an answer becomes Unknown."""
-    whole: float = 30.0
-    """How often to ask for everything instead of changes."""
-    confirm_s: float = 60.0
-    """How long a list that lacks half of the nodes, or all, has to repeat itself."""
-
-
 class Mirror:
     """The mirror of one cluster, used from one event loop.
 
     `clock` gives monotonic seconds. Nothing is known until `endpoint` named a slurmrestd and `run`
-    is running.
+    is running. `stretch` returns how many times longer a cluster at rest may wait.
     """
 
     def __init__(
-        self, *, clock: Callable[[], float] = time.monotonic, pace: Pace | None = None
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pace: Pace | None = None,
+        stretch: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._clock = clock
         self._pace = pace or Pace()
+        self._stretch = stretch
         self._client: Slurmrestd | None = None
         self._absent = NOT_ASKED
         self._nodes = NodeListFilter(self._pace.stale, self._pace.confirm_s)
@@ -87,6 +75,7 @@ class Mirror:
         self._whole_at = -math.inf
         self._polled_at = -math.inf
         self._moving_until = -math.inf
+        self._used_at = clock()
         self._failures = 0
         self._running = False
         self._requested = asyncio.Event()
@@ -95,7 +84,7 @@ class Mirror:
         self._subscribers: list[Subscriber] = []
         self._notified = self._at()
         self._read_unknown = False
-        self._judged: tuple[Mapping[str, Node] | None, bool] = (None, False)
+        self._judged: tuple[Mapping[str, Node] | None, bool, bool] = (None, False, False)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -112,6 +101,7 @@ class Mirror:
             return
         self._client, self._absent = client, why
         self._failures, self._polled_at, self._whole_at = 0, -math.inf, -math.inf
+        self._used_at = self._clock()
         self._requested.set()
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
@@ -125,8 +115,24 @@ class Mirror:
 
     def poll_soon(self) -> None:
         """Something is about to change: ask often for a while."""
+        self._used_at = self._clock()
         self._moving_until = self._clock() + self._pace.moving_for
         self._requested.set()
+
+    def record_use(self) -> None:
+        """Record that a controller reads this cluster, which is therefore not at rest."""
+        rested, self._used_at = self.stretch > 1, self._clock()
+        if rested:
+            self._requested.set()
+
+    @property
+    def stretch(self) -> float:
+        """How many times longer than other settled clusters this one waits: 1 if not at rest."""
+        found = self._stretch()
+        if found <= 1 or self._clock() - self._used_at < self._pace.rest_after:
+            return 1.0
+        moves, sleeps = self._judge()
+        return 1.0 if moves or sleeps or self._failures else found
 
     def forget(self, names: Iterable[str]) -> None:
         """We deleted these node records: a list without them is to be believed."""
@@ -140,6 +146,7 @@ class Mirror:
         """
         if not self._running:
             return Snapshot(Unknown(STOPPED), Unknown(STOPPED))
+        self._used_at = self._clock()
         if self._waiting is None:
             self._waiting = asyncio.get_running_loop().create_future()
         self._requested.set()
@@ -153,10 +160,10 @@ class Mirror:
             return math.inf
         if self._failures:
             pause = min(self._pace.moving * 2 ** min(self._failures - 1, 10), self._pace.back_off)
-        elif self._clock() < self._moving_until or self._moves():
+        elif self._clock() < self._moving_until or self._judge()[0]:
             pause = self._pace.moving
         else:
-            pause = self._pace.settled
+            return align(self._polled_at, self._pace.settled * self.stretch)
         return self._polled_at + pause
 
     async def run(self) -> None:
@@ -179,9 +186,12 @@ class Mirror:
     def _at(self, *, fresh: bool = False) -> Snapshot:
         if self._client is None:
             return Snapshot(Unknown(self._absent), Unknown(self._absent), self._asked_at)
-        now = self._clock()
+        # After a longer pause as much time is left for the next answer.
+        now, grace = self._clock(), self._pace.settled * (self._stretch() - 1)
         return Snapshot(
-            self._nodes.fact(now, fresh=fresh), self._jobs.fact(now, fresh=fresh), self._asked_at
+            self._nodes.fact(now, fresh=fresh, grace=grace),
+            self._jobs.fact(now, fresh=fresh, grace=grace),
+            self._asked_at,
         )
 
     async def _pause(self) -> None:
@@ -192,13 +202,17 @@ class Mirror:
                 async with asyncio.timeout(None if wait == math.inf else wait):
                     await self._requested.wait()
 
-    def _moves(self) -> bool:
-        """Whether a node is in a transient state, or drains while jobs still run on it."""
+    def _judge(self) -> tuple[bool, bool]:
+        """Whether a node is in a transient state or drains with jobs on it; whether one is off.
+
+        slurmctld may power a node up for a job at any time, and its pod has to follow at once.
+        """
         nodes = self._nodes.value
         if nodes is not self._judged[0]:
             states = {node.state for node in (nodes or {}).values()}
-            self._judged = nodes, any(map(_passes, states))
-        return self._judged[1]
+            sleeps = any("POWERED_DOWN" in state for state in states)
+            self._judged = nodes, any(map(_passes, states)), sleeps
+        return self._judged[1:]
 
     async def _poll(self) -> Snapshot | None:
         """Send one pair of requests; None if another slurmrestd was set in the meantime."""
@@ -254,7 +268,8 @@ class Mirror:
         names = changed_nodes(old, self._notified)
         if names is None:
             return
-        self._moving_until = max(self._moving_until, self._clock() + self._pace.moving_for)
+        self._used_at = self._clock()
+        self._moving_until = max(self._moving_until, self._used_at + self._pace.moving_for)
         for subscriber in tuple(self._subscribers):
             subscriber(names)
 

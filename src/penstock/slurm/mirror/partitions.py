@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from penstock.slurm.known import Fact, Known, Unknown
+from penstock.slurm.mirror.pace import align
 from penstock.slurm.mirror.polled_mirror import PolledMirror
 from penstock.slurm.mirror.snapshot import NOT_ASKED
 from penstock.slurm.rest.client import Slurmrestd
@@ -23,14 +24,20 @@ Records = Mapping[str, Partition]
 class PartitionMirror(PolledMirror):
     """The partitions of one cluster, used from one event loop. `clock` gives monotonic seconds.
 
-    `heard` is called after each answer and each failure.
+    `polled` is called after each answer and each failure. `stretch` returns how many times longer
+    the next one may take.
     """
 
     def __init__(
-        self, polled: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
+        self,
+        polled: Callable[[], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        stretch: Callable[[], float] = lambda: 1.0,
     ) -> None:
         super().__init__(clock=clock)
         self._polled = polled
+        self._stretch = stretch
         self._fact: Fact[Records] = Unknown(NOT_ASKED)
 
     @property
@@ -53,4 +60,5 @@ class PartitionMirror(PolledMirror):
                 table = MappingProxyType({one.name: one for one in found})
                 self._fact = Known(table, asked_at)
         self._polled()
-        return PACE_S
+        now = self._clock()
+        return align(now, PACE_S * self._stretch()) - now

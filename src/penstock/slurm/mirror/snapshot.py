@@ -88,11 +88,18 @@ class ListCache(Generic[T]):
         """The answer contradicts what is believed: neither holds, and changes are no help."""
         self._doubt, self._failing, self.update_time = why, False, None
 
-    def fact(self, now: float, *, fresh: bool = False) -> Fact[T]:
-        """The value, if it was asked for lately; with `fresh` only if asking last succeeded."""
+    def fact(self, now: float, *, fresh: bool = False, grace: float = 0.0) -> Fact[T]:
+        """The value, if it was asked for lately; with `fresh` only if asking last succeeded.
+
+        It may be `grace` seconds older than otherwise.
+        """
         if self._doubt is not None:
             return Unknown(self._failure if self._failing else self._doubt)
-        if self._value is None or (fresh and self._failing) or now - self._as_of > self._stale:
+        if (
+            self._value is None
+            or (fresh and self._failing)
+            or now - self._as_of > self._stale + grace
+        ):
             return Unknown(self._failure, self._denied)
         return Known(self._value, self._as_of)
 

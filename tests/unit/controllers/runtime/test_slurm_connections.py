@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -35,6 +36,8 @@ from penstock.kube.runtime.declaration import Signals
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.auth import jwt
 from penstock.slurm.known import Known, Unknown
+from penstock.slurm.mirror.nodes_and_jobs import Mirror
+from penstock.slurm.mirror.pace import MOST_STRETCH
 from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest.http import exchange
 from support import nodesets
@@ -298,3 +301,33 @@ async def test_a_mirror_that_breaks_is_run_again_and_takes_nobody_with_it(
         async with asyncio.timeout(60):
             await again.wait()
         assert at.links.first(cluster_keys(NODESET)) is not None
+
+
+async def test_a_cluster_is_at_rest_while_only_its_own_answers_are_followed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    used: list[Mirror] = []
+    monkeypatch.setattr(Mirror, "record_use", lambda mirror: used.append(mirror))
+    async with cluster() as at:
+        await at.links.reconcile("slurm/slurm")
+        link = at.links.peek("slurm/slurm")
+        assert link is not None
+        assert used == []
+        assert at.links.get("slurm/slurm") is link
+        assert used == [link.mirror]
+
+
+async def test_the_more_clusters_there_are_the_longer_one_at_rest_waits():
+    async with cluster() as at:
+        for number in range(200):
+            name = f"slurm-{number}"
+            meta = ObjectMeta(name=name, namespace="slurm", uid=name)
+            put(at.caches.controllers, Controller(metadata=meta, spec=ControllerSpec()))
+            await at.links.reconcile(f"slurm/{name}")
+        link = at.links.peek("slurm/slurm-0")
+        assert link is not None
+        monotonic = time.monotonic()
+        assert link.mirror.stretch == 1
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(time, "monotonic", lambda: monotonic + 3600)
+            assert link.mirror.stretch == MOST_STRETCH
