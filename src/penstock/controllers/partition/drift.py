@@ -22,14 +22,18 @@ from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
+from penstock.slurm.mirror.partitions import Records
 from penstock.slurm.partition.comparison import drifts
 from penstock.slurm.partition.declaration import Difference
+from penstock.slurm.state import Node
 
 
 @dataclass(slots=True)
 class _State:
     watch: Watch | None = None
     """Differences of the partitions; None while slurmctld was not asked for them."""
+    agreed: tuple[Records, Mapping[str, Node] | None] | None = None
+    """The last answer, partitions and nodes, if it agreed with the declarations."""
 
 
 class PartitionDrift(Generic[K, C]):
@@ -64,18 +68,22 @@ class PartitionDrift(Generic[K, C]):
         if obj is None or link is None:
             return
         if self._source.is_external(obj):
-            self._states.of(obj).watch = None
+            self._states.of(obj).watch = self._states.of(obj).agreed = None
             return
-        if not isinstance(link.partitions.records, Known):
+        records, nodes = link.partitions.records, link.mirror.snapshot.nodes
+        if not isinstance(records, Known):
             return
         state = self._states.of(obj)
+        answer = records.value, nodes.value if isinstance(nodes, Known) else None
+        if link.mirror.is_at_rest and state.agreed == answer:
+            # Whatever changes a declaration, or sends it to slurmctld, ends the rest first.
+            return
         watch = state.watch = state.watch or Watch()
-        nodes = link.mirror.snapshot.nodes
-        as_of = link.partitions.records.as_of
-        if isinstance(nodes, Known):
-            as_of = min(as_of, nodes.as_of)
+        as_of = min(records.as_of, nodes.as_of) if isinstance(nodes, Known) else records.as_of
         before = watch.found
-        fresh = watch.observe(self._found(obj, link), as_of)
+        found = self._found(obj, link)
+        state.agreed = answer if found == {} else None
+        fresh = watch.observe(found, as_of)
         if watch.waits:
             self._client.clock.call_later(CONFIRM_S, link.partitions.poll_soon)
         for name, differences in fresh.items():

@@ -126,13 +126,17 @@ class Mirror:
             self._requested.set()
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing changed or moves, and no controller read this cluster, for a while."""
+        now = self._clock()
+        used = now - self._used_at < self._pace.rest_after or now < self._moving_until
+        return not (used or self._failures or self._judge()[0])
+
+    @property
     def stretch(self) -> float:
         """How many times longer than other settled clusters this one waits: 1 if not at rest."""
         found = self._stretch()
-        if found <= 1 or self._clock() - self._used_at < self._pace.rest_after:
-            return 1.0
-        moves, sleeps = self._judge()
-        return 1.0 if moves or sleeps or self._failures else found
+        return found if found > 1 and self.is_at_rest and not self._judge()[1] else 1.0
 
     def forget(self, names: Iterable[str]) -> None:
         """We deleted these node records: a list without them is to be believed."""
