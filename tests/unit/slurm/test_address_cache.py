@@ -49,6 +49,10 @@ async def connect(cache: AddressCache, port: int) -> None:
     writer.transport.abort()
 
 
+async def _no_answer(*_: object, **__: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
 async def test_a_name_is_resolved_once_in_a_while(names: Names):
     now = 100.0
     cache = AddressCache(lambda: now)
@@ -78,11 +82,7 @@ async def test_an_address_that_does_not_answer_in_time_is_not_used_again(
     async with listening() as port:
         await connect(cache, port)
         with monkeypatch.context() as patched:
-            patched.setattr(
-                asyncio,
-                "open_connection",
-                lambda *_, **__: asyncio.get_running_loop().create_future(),
-            )
+            patched.setattr(asyncio, "open_connection", _no_answer)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0):
                     await connect(cache, port)

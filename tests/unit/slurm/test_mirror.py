@@ -351,6 +351,10 @@ def _poke(_: SimulatedSlurmctld, mirror: Mirror) -> None:
     mirror.poll_soon()
 
 
+def _read(_: SimulatedSlurmctld, mirror: Mirror) -> None:
+    mirror.record_use()
+
+
 def _complete(slurmctld: SimulatedSlurmctld, _: Mirror) -> None:
     slurmctld.register("cpu-0", flags={"COMPLETING"})
 
@@ -398,7 +402,7 @@ async def test_it_asks_often_only_while_something_moves(
     [
         (_nothing, 8.0),
         (_poke, 1.0),
-        (lambda _, mirror: mirror.record_use(), 5.0),
+        (_read, 5.0),
         (_complete, 1.0),
         (_power_down, 5.0),
     ],

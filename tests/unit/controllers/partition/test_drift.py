@@ -35,6 +35,19 @@ class Mirror:
         return Snapshot(Known(MappingProxyType(dict(self.nodes)), 1.0), Known((), 1.0))
 
 
+class Changes:
+    """No change of partitions is on its way."""
+
+    def __init__(self) -> None:
+        self.calls = self
+
+    def members(self, *_: object) -> dict[str, frozenset[str]]:
+        return {}
+
+    def under_way(self, _: Controller) -> frozenset[str]:
+        return frozenset()
+
+
 class Cluster:
     """One whose slurmctld has the partitions `names`; `compared` counts comparisons."""
 
@@ -47,13 +60,12 @@ class Cluster:
         meta = ObjectMeta(name="slurm", namespace="slurm", uid="c")
         self.controller = Controller(metadata=meta, spec=ControllerSpec())
         put(caches.controllers, self.controller)
-        calls = SimpleNamespace(members=lambda *_: {}, adopts=None)
         self.drift = PartitionDrift[Any, Any](
             cast("Any", SimpleNamespace(clock=SystemClock())),
             cast("Any", self),
             caches.controllers,
-            cast("Any", SimpleNamespace(peek=lambda _: self)),
-            cast("Any", SimpleNamespace(calls=calls, under_way=lambda _: frozenset())),
+            cast("Any", self),
+            cast("Any", Changes()),
             self.signals,
             cast("Any", None),
         )
@@ -62,6 +74,9 @@ class Cluster:
     def partitions(self) -> SimpleNamespace:
         table = {name: Partition(name, PartitionNodes("", 0), "") for name in self.names}
         return SimpleNamespace(records=Known(MappingProxyType(table), 1.0), poll_soon=lambda: None)
+
+    def peek(self, _: str) -> Cluster:
+        return self
 
     def find(self, _: str) -> Controller:
         return self.controller

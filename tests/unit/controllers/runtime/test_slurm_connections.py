@@ -307,7 +307,11 @@ async def test_a_cluster_is_at_rest_while_only_its_own_answers_are_followed(
     monkeypatch: pytest.MonkeyPatch,
 ):
     used: list[Mirror] = []
-    monkeypatch.setattr(Mirror, "record_use", lambda mirror: used.append(mirror))
+
+    def record_use(mirror: Mirror) -> None:
+        used.append(mirror)
+
+    monkeypatch.setattr(Mirror, "record_use", record_use)
     async with cluster() as at:
         await at.links.reconcile("slurm/slurm")
         link = at.links.peek("slurm/slurm")
