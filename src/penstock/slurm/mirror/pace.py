@@ -31,7 +31,7 @@ class Pace:
     """How often to ask for everything instead of changes."""
     confirm_s: float = 60.0
     """How long a list that lacks half of the nodes, or all, has to repeat itself."""
-    rest_after: float = 60.0
+    rest_after: float = 30.0
     """A cluster is at rest when nothing changed, and no controller read it, for so long."""
 
 
