@@ -28,7 +28,7 @@ class AddressCache:
         self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     async def connect(self, host: str, port: int, *, secure: bool, limit: int) -> Streams:
-        """Connect to a host. Raises OSError; an unknown name is a socket.gaierror.
+        """Connect by name. Raises OSError; an unknown name is a socket.gaierror.
 
         Where a kept address fails, the name is resolved again: its Service may be another one.
         """
@@ -56,7 +56,7 @@ class AddressCache:
 
 
 async def connect(host: str, port: int, *, secure: bool, limit: int) -> Streams:
-    """Connect to a host, whose name is resolved now."""
+    """Connect by name, which is resolved now."""
     return await asyncio.open_connection(host, port, ssl=secure or None, limit=limit)
 
 
