@@ -4,26 +4,34 @@
     backup.py restore --host CLUSTER [--tag BACKUP] --snapshot latest --part jail [--part state]
 
 Each part is a volume at /parts/PART/files, so that a snapshot has the owner and the mode of its
-root too. Where the repository is and its password are in the variables of restic.
+root too. Where the repository is and its password are in the variables of restic. The volume of the
+part accounting is empty: a backup writes a dump of the database of slurmdbd there. A restore loads
+the dump before it changes a file, and replaces the tables in use after the last file.
 
 The last line of the termination message is JSON: snapshot, bytes, added, unread, and error. Exit
-status: 0 done; 1 failed; 3 a restore failed before it changed a file.
+status: 0 done; 1 failed; 3 a restore failed before it changed a file or a table.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from accounting_dump import DUMP, Database, DatabaseError
+
 PARTS = Path("/parts")
+ACCOUNTING = "accounting"
+"""The part that is a database, not a volume of the cluster."""
 MESSAGE = Path("/dev/termination-log")
 RETRY_LOCK = "35m"
 """Longer than 30 minutes, after which restic removes the lock of a process that was killed."""
@@ -58,6 +66,8 @@ def main(arguments: Sequence[str]) -> None:
     """Run one of the two. Exits."""
     given = _parser().parse_args(arguments)
     absent = [one for one in given.part if not (PARTS / one / "files").is_dir()]
+    if given.action == "restore":
+        absent = [one for one in absent if one != ACCOUNTING]
     if absent:
         _end(UNCHANGED, error=f"{PARTS / absent[0] / 'files'} is no folder")
     if given.action == "backup":
@@ -84,13 +94,17 @@ def _parser() -> argparse.ArgumentParser:
 def _backup(given: argparse.Namespace) -> NoReturn:
     try:
         _ensure_repository()
+        if ACCOUNTING in given.part:
+            with Database() as database:
+                print("copies the database of slurmdbd", flush=True)
+                database.dump(PARTS / ACCOUNTING / "files" / DUMP)
         found = _copy(given)
         kept = [f"--keep-{one}={value}" for one in KEEP if (value := getattr(given, f"keep_{one}"))]
         if kept:
             # restic's own grouping would keep all older ones after a change of the parts.
             own = [f"--host={given.host}", f"--tag={given.tag}", "--group-by=host,tags"]
             _run("forget", "--prune", "--quiet", f"--retry-lock={RETRY_LOCK}", *own, *kept)
-    except ResticError as error:
+    except (ResticError, DatabaseError) as error:
         _end(FAILED, error=str(error))
     _end(0, **found)
 
@@ -140,37 +154,76 @@ def _copy(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _restore(given: argparse.Namespace) -> NoReturn:
-    markers = [PARTS / part / "files" / INCOMPLETE for part in given.part]
-    # An earlier try may have been killed: then files are incomplete, whatever this one does.
-    before = FAILED if any(one.exists() for one in markers) else UNCHANGED
-    try:
-        snapshot = _snapshot(given)
-    except ResticError as error:
-        _end(before, error=str(error))
-    missing = [one for one in given.part if str(PARTS / one) not in snapshot["paths"]]
-    if missing:
-        _end(before, error=f"snapshot {snapshot['short_id']} has no {missing[0]}")
+    with contextlib.ExitStack() as stack:
+        database = stack.enter_context(Database()) if ACCOUNTING in given.part else None
+        volumes = [one for one in given.part if one != ACCOUNTING]
+        markers = [PARTS / one / "files" / INCOMPLETE for one in volumes]
+        # An earlier try may have been killed: then some are incomplete, whatever this one does.
+        before = FAILED if any(one.exists() for one in markers) else UNCHANGED
+        try:
+            if database is not None and database.prepare():
+                before = FAILED
+            snapshot = _snapshot(given)
+            if database is not None:
+                _load(database, snapshot)
+        except (ResticError, DatabaseError) as error:
+            _end(before, error=str(error))
+        try:
+            _restore_volumes(volumes, markers, snapshot)
+            if database is not None:
+                database.swap()
+        except (ResticError, DatabaseError) as error:
+            _end(FAILED, error=str(error))
+        for one in markers:
+            # The root of the volume has its time from the snapshot.
+            about = one.parent.stat()
+            one.unlink()
+            os.utime(one.parent, ns=(about.st_atime_ns, about.st_mtime_ns))
+        _end(0, snapshot=snapshot["id"])
+
+
+def _restore_volumes(
+    volumes: Sequence[str], markers: Sequence[Path], snapshot: dict[str, Any]
+) -> None:
     for one in markers:
         one.touch()
-    for part in given.part:
+    for part in volumes:
         print(f"restores {part} of snapshot {snapshot['short_id']}", flush=True)
         source, target = f"{snapshot['id']}:{PARTS / part}", str(PARTS / part)
         excluded = [f"--exclude=/files/{name}" for name in NOT_COPIED]
         options = [f"--target={target}", "--delete", f"--retry-lock={RETRY_LOCK}", *excluded]
-        try:
-            _run("restore", source, *options)
-        except ResticError as error:
-            _end(FAILED, error=str(error))
-    for one in markers:
-        # The root of the volume has its time from the snapshot.
-        about = one.parent.stat()
-        one.unlink()
-        os.utime(one.parent, ns=(about.st_atime_ns, about.st_mtime_ns))
-    _end(0, snapshot=snapshot["id"])
+        _run("restore", source, *options)
+
+
+def _load(database: Database, snapshot: dict[str, Any]) -> None:
+    """Load the dump of a snapshot beside the tables in use; one that fails leaves nothing."""
+    print(f"loads the database of slurmdbd of snapshot {snapshot['short_id']}", flush=True)
+    try:
+        database.load(_dump(snapshot))
+    except (ResticError, DatabaseError):
+        with contextlib.suppress(DatabaseError):
+            database.discard()
+        raise
+
+
+def _dump(snapshot: dict[str, Any]) -> Iterator[bytes]:
+    """Lines of the dump in a snapshot. Raises ResticError at their end if restic failed."""
+    path = str(PARTS / ACCOUNTING / "files" / DUMP)
+    command = ["restic", "dump", "--quiet", f"--retry-lock={RETRY_LOCK}", snapshot["id"], path]
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said) as process,
+    ):
+        yield from process.stdout or ()
+        if process.wait() != 0:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").split("\n")
+            words = " / ".join([one.strip() for one in lines if one.strip()][-WORDS:])
+            raise ResticError(process.returncode, words or "restic dump failed", [])
 
 
 def _snapshot(given: argparse.Namespace) -> dict[str, Any]:
-    """The snapshot to restore. Raises ResticError if there is none."""
+    """The snapshot to restore. Raises ResticError if there is none with the parts."""
     is_latest = given.snapshot == "latest"
     selected = [given.snapshot]
     if is_latest:
@@ -186,7 +239,11 @@ def _snapshot(given: argparse.Namespace) -> dict[str, Any]:
         if not is_latest:
             words = f"no snapshot {given.snapshot}"
         raise ResticError(1, f"the repository has {words}", [])
-    return max(whole, key=lambda one: one["time"])
+    newest = max(whole, key=lambda one: one["time"])
+    missing = [part for part in given.part if str(PARTS / part) not in newest["paths"]]
+    if missing:
+        raise ResticError(1, f"snapshot {newest['short_id']} has no {missing[0]}", [])
+    return newest
 
 
 def _is_s3() -> bool:

@@ -19,7 +19,8 @@ OLDEST = (0, 17)
 """The first restic that removes files which a snapshot lacks."""
 
 
-def _has_restic() -> bool:
+def has_restic() -> bool:
+    """Whether there is a restic that is new enough."""
     if shutil.which("restic") is None:
         return False
     said = subprocess.run(["restic", "version"], capture_output=True, text=True, check=False).stdout
@@ -28,7 +29,7 @@ def _has_restic() -> bool:
 
 
 real = pytest.mark.skipif(
-    not _has_restic() or os.geteuid() != 0, reason="needs restic 0.17 or later, and root"
+    not has_restic() or os.geteuid() != 0, reason="needs restic 0.17 or later, and root"
 )
 
 
