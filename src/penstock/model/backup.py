@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 UNCHANGED: Final = 3
-"""Its exit status when a restore failed before it changed a file: it is not repeated."""
+"""Its exit status when a restore failed before it changed anything: it is not repeated."""

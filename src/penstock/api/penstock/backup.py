@@ -1,4 +1,4 @@
-"""Backup: copies of a SlurmCluster's files in a repository of restic, once or on a schedule."""
+"""Backup: copies of a SlurmCluster's parts in a repository of restic, once or on a schedule."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class BackupStatus(Status, frozen=True):
 
 
 class Backup(KubeObject, frozen=True, kw_only=True):
-    """Copies of a SlurmCluster's jail and state in a repository of restic."""
+    """Copies of a SlurmCluster's jail, state and accounting in a repository of restic."""
 
     spec: Annotated[
         BackupSpec,

@@ -13,6 +13,7 @@ VERSION: Final = "v1alpha1"
 
 JAIL: Final = "jail"
 STATE: Final = "state"
+ACCOUNTING: Final = "accounting"
 DEFAULT_PARTS: Final[tuple[Part, ...]] = (JAIL, STATE)
 PATH_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$"
 ENDPOINT_PATTERN: Final = r"^https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9_./-]*)?$"
@@ -20,19 +21,25 @@ BUCKET_PATTERN: Final = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 ACCESS_KEY_ID: Final = "AWS_ACCESS_KEY_ID"
 SECRET_ACCESS_KEY: Final = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 (the name of a key)
 
-Part: TypeAlias = Literal["jail", "state"]
+Part: TypeAlias = Literal["jail", "state", "accounting"]
 _NAME: Json = {DEFAULT: "", "maxLength": 253}
 
 Parts = Annotated[
     tuple[Annotated[Part, about("One of them.")], ...],
     about(
-        "Parts of the cluster: jail, the volume that jobs and logins have as their root, without "
-        "volumes that are mounted into it; state, slurmctld's StateSaveLocation.",
-        {"x-kubernetes-list-type": "set", "minItems": 1, "maxItems": 2},
+        "Parts of the cluster. jail is the volume that jobs and logins have as their root, without "
+        "volumes that are mounted into it. state is slurmctld's StateSaveLocation, and accounting "
+        "the tables of slurmdbd in its database.",
+        {"x-kubernetes-list-type": "set", "minItems": 1, "maxItems": 3},
     ),
 ]
 Image = Annotated[
-    str, about("Image with restic; the operator's own when absent.", {"maxLength": 512})
+    str,
+    about(
+        "Image with restic, and mariadb-dump and mariadb for accounting; the operator's own when "
+        "absent.",
+        {"maxLength": 512},
+    ),
 ]
 
 

@@ -42,7 +42,7 @@ def backup_problems(obj: Backup) -> Iterator[Problem]:
     if spec.schedule and (words := schedule_problem(spec.schedule)):
         yield Problem("spec.schedule", words)
     if not spec.parts:
-        yield Problem("spec.parts", "must not be empty: name jail, state or both")
+        yield Problem("spec.parts", "must not be empty: name jail, state or accounting")
     within = spec.retention.keep_within
     if within and not _DURATION.fullmatch(within):
         yield Problem(
@@ -61,7 +61,7 @@ def restore_problems(obj: Restore) -> Iterator[Problem]:
     if spec.backup_ref is None and (spec.cluster_ref is None or not spec.cluster_ref.name):
         yield Problem("spec.clusterRef.name", "must not be empty beside repository")
     if not spec.parts:
-        yield Problem("spec.parts", "must not be empty: name jail, state or both")
+        yield Problem("spec.parts", "must not be empty: name jail, state or accounting")
     if not _SNAPSHOT.fullmatch(spec.snapshot):
         yield Problem(
             "spec.snapshot",

@@ -1,4 +1,4 @@
-"""Restore: puts the files of a snapshot back into a SlurmCluster, once."""
+"""Restore: puts the parts of a snapshot back into a SlurmCluster, once."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RestoreStatus(Status, frozen=True):
 
 
 class Restore(KubeObject, frozen=True, kw_only=True):
-    """Puts the files of a snapshot back into a SlurmCluster, which is stopped meanwhile."""
+    """Puts the parts of a snapshot back into a SlurmCluster, which is stopped meanwhile."""
 
     spec: Annotated[
         RestoreSpec,

@@ -23,7 +23,7 @@ class BackupReason(ConditionReason):
     )
     FAILED = (
         "BackupFailed",
-        "The last backup failed. The message has restic's words.",
+        "The last backup failed. The message has the words of restic or of the database.",
         "Remove the cause in the message; a backup that completes ends this.",
         PERSON,
     )
@@ -43,12 +43,12 @@ class BackupReason(ConditionReason):
         "Create the object, or wait until it has ended.",
     )
     STOPPING = "ClusterStopping", "The pods of the SlurmCluster end.", WAIT
-    RESTORING = "RestoreRunning", "A Job puts the files back.", WAIT
-    RESTORED = "Restored", "The files of the snapshot were put back.", NOTHING
+    RESTORING = "RestoreRunning", "A Job puts the parts back.", WAIT
+    RESTORED = "Restored", "The parts of the snapshot were put back.", NOTHING
     RESTORE_FAILED = (
         "RestoreFailed",
-        "The files were not put back. The message has restic's words, and whether the cluster is "
-        "stopped.",
+        "The parts were not put back. The message has the words of restic or of the database, and "
+        "whether the cluster is stopped.",
         "Remove the cause in the message, and repeat the Restore.",
         PERSON,
     )

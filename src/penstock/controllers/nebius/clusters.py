@@ -11,6 +11,7 @@ from penstock.api.nebius import names
 from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.api.penstock.backup_parts import ACCOUNTING
 from penstock.controllers.observed.cluster_state import (
     PartitionOverrides,
     RejectedFiles,
@@ -62,6 +63,7 @@ class NebiusClusters:
             slurmdbd=self.slurmdbd(cluster),
             runs_as_root=slurm_user(self.kept_files(cluster)) == ROOT,
             scaled_down=self.is_resting(cluster) and not self.worker_pods(cluster),
+            loads_database=self.loads_database(cluster),
             has_user_namespaces=self.has_user_namespaces(),
         )
 
@@ -231,6 +233,16 @@ class NebiusClusters:
     def is_resting(self, cluster: SlurmCluster) -> bool:
         """Whether it is stopped, or in a maintenance mode without pods."""
         return cluster_mode(cluster).scales_down
+
+    def loads_database(self, cluster: SlurmCluster) -> bool:
+        """Whether a Restore at work loads its database, which does not rest meanwhile."""
+        meta = cluster.metadata
+        return any(
+            ACCOUNTING in one.spec.parts
+            and one.status.cluster == meta.name
+            and one.status.phase in ("Stopping", "Restoring")
+            for one in self.caches.restores_in.get(meta.namespace)
+        )
 
     def published(self, cluster: SlurmCluster) -> Mapping[str, str]:
         """The files in force; empty before the first ones."""

@@ -36,6 +36,7 @@ from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.api.penstock.restore import RESTORES
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.auth.munge_rotation import MungeRotation
 from penstock.controllers.cluster import claim_templates
@@ -63,6 +64,7 @@ from penstock.controllers.observed.nebius_caches import (
     CLUSTERS_BY_NAMESPACE,
     cluster_keys,
     cluster_of_jailed_config,
+    cluster_of_restore,
     component_of,
 )
 from penstock.controllers.observed.watching import (
@@ -176,6 +178,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
         Watch(JAILED_CONFIGS, cluster_of_jailed_config, spec_changed),
+        # Its database does not rest while a Restore loads it.
+        Watch(RESTORES, cluster_of_restore),
         Watch(NODES, clusters_on_node, node_matters),
         Watch(NODES, clusters_with_worker_on, labels_changed),
     )

@@ -28,7 +28,7 @@ from penstock.api.nebius.power_state import POWER_STATES, NodeSetPowerState
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.api.penstock.backup import BACKUPS, Backup
 from penstock.api.penstock.jail_upgrade import JAIL_UPGRADES
-from penstock.api.penstock.restore import RESTORES
+from penstock.api.penstock.restore import RESTORES, Restore
 from penstock.catalog.marks import penstock
 from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.caches.store import CacheStore
@@ -98,6 +98,12 @@ def upgrade_of(obj: KubeObject, _: Lookup | None = None) -> list[str]:
     """Key of the JailUpgrade of a Job or pod, by its label."""
     name = obj.metadata.labels.get(penstock.JAIL_UPGRADE.key, "")
     return [f"{obj.metadata.namespace}/{name}"] if name else []
+
+
+def cluster_of_restore(restore: Restore, _: Lookup | None = None) -> list[str]:
+    """Key of the SlurmCluster that a Restore has stopped."""
+    name = restore.status.cluster
+    return [f"{restore.metadata.namespace}/{name}"] if name else []
 
 
 PODS_BY_COMPONENT = IndexBy(PODS, component_of)

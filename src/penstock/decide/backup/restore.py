@@ -1,4 +1,4 @@
-"""The steps of a Restore: stop the cluster, put the files back in a Job, start the cluster.
+"""The steps of a Restore: stop the cluster, put the parts back in a Job, start the cluster.
 
 Each step follows from observed state, so a new process continues where a killed one ended. The name
 of the Job is one for each cluster: two Restores cannot both have theirs.
@@ -40,8 +40,8 @@ class RestoreView:
     `waits` are words about an object that is missing, `other` is another Restore of the cluster
     that comes first. `stopped_by` is the value of the annotation that stops the cluster, None
     without it, and `mark` the value that this Restore writes. `jobs` are the Slurm jobs that run,
-    None while Slurm does not answer for the reason `why`. `pods` are those that use the jail or the
-    state. `run` is the Job of this Restore, `earlier` the name of a Job of another one.
+    None while Slurm does not answer for the reason `why`. `pods` are those that use the jail, the
+    state or the database. `run` is the Job of this Restore, `earlier` the name of another one's.
     """
 
     cluster: str
@@ -89,7 +89,7 @@ def next_step(view: RestoreView) -> RestoreStep:
         words = view.waits or f"Restore {view.other} of SlurmCluster {view.cluster} comes first"
         return _wait(BackupReason.RESTORE_WAITS, words)
     if run is not None:
-        words = f"Job {run.job} puts the files back"
+        words = f"Job {run.job} puts the parts back"
         if run.deleting:
             words = f"Job {run.job} is being deleted; it is repeated"
         elif run.words:
@@ -130,7 +130,7 @@ def _before_job(view: RestoreView) -> RestoreStep:
     if view.earlier:
         words = f"Deleting Job {view.earlier} of an earlier Restore"
         return _step(RestoreAction.DELETE_JOB, "Stopping", None, BackupReason.RESTORING, words)
-    words = "Creating the Job that puts the files back"
+    words = "Creating the Job that puts the parts back"
     return _step(RestoreAction.CREATE_JOB, "Restoring", None, BackupReason.RESTORING, words)
 
 
@@ -141,10 +141,10 @@ def _after(view: RestoreView, run: Run) -> RestoreStep:
         )
     words = f"Job {run.job} failed: {run.words}"
     if run.exit_code == UNCHANGED:
-        words += ". No file was changed; create another Restore"
+        words += ". Nothing was changed; create another Restore"
         return _step(RestoreAction.START, "Failed", False, BackupReason.RESTORE_FAILED, words)
     words += (
-        f". Files may be incomplete, so SlurmCluster {view.cluster} stays stopped. Delete the Job "
+        f". Parts may be incomplete, so SlurmCluster {view.cluster} stays stopped. Delete the Job "
         "to repeat it, or delete this Restore to start the cluster as it is"
     )
     return _step(RestoreAction.NOTHING, "Restoring", False, BackupReason.RESTORE_FAILED, words)
@@ -153,7 +153,7 @@ def _after(view: RestoreView, run: Run) -> RestoreStep:
 def _restored(view: RestoreView, run: Run | None) -> str:
     snapshot = run.result.snapshot[:8] if run is not None else ""
     of = f" of snapshot {snapshot}" if snapshot else ""
-    return f"The files{of} are in SlurmCluster {view.cluster}"
+    return f"The parts{of} are in SlurmCluster {view.cluster}"
 
 
 def _ended(view: RestoreView) -> RestoreStep:
@@ -162,7 +162,7 @@ def _ended(view: RestoreView) -> RestoreStep:
         words = _restored(view, view.run)
         return _step(action, "Succeeded", True, BackupReason.RESTORED, words)
     words = view.run.words if view.run is not None else ""
-    words = f"The files were not put back: {words or 'see the events'}. Create another Restore"
+    words = f"The parts were not put back: {words or 'see the events'}. Create another Restore"
     return _step(action, "Failed", False, BackupReason.RESTORE_FAILED, words)
 
 

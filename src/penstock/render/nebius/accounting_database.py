@@ -26,5 +26,5 @@ def inputs(cluster: ClusterInputs) -> DatabaseInputs:
         declared=accounting.embedded_db or EmbeddedDb(image=""),
         password_hash="",
         place=filter_place(cluster.spec, accounting.k8s_node_filter_name),
-        replicas=cluster.replicas(1),
+        replicas=cluster.database_replicas(1),
     )

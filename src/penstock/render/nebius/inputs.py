@@ -35,6 +35,8 @@ class ClusterInputs:
     """Host and port of the slurmdbd in slurm.conf in force; empty without one."""
     runs_as_root: bool = False
     """Whether slurmctld runs as root, as that of the original: SlurmUser of slurm.conf in force."""
+    loads_database: bool = False
+    """Whether the database has pods although the daemons have none: a Restore loads it."""
     has_user_namespaces: bool = True
     """Whether pods may have a user namespace of their own on the Kubernetes nodes."""
 
@@ -71,6 +73,10 @@ class ClusterInputs:
     def replicas(self, declared: int) -> int:
         """Pods of a workload that declares so many."""
         return 0 if self.scaled_down else max(declared, 0)
+
+    def database_replicas(self, declared: int) -> int:
+        """Pods of the database, which rests with the daemons."""
+        return max(declared, 0) if self.loads_database else self.replicas(declared)
 
     def fqdn(self, service: str) -> str:
         """The whole name of a Service of the cluster."""

@@ -104,7 +104,7 @@ def _mariadb(cluster: ClusterInputs, live: Json) -> Json:
         "image": given.image,
         "imagePullPolicy": given.image_pull_policy,
         "port": given.port or PORT,
-        "replicas": cluster.replicas(given.replicas or 1),
+        "replicas": cluster.database_replicas(given.replicas or 1),
         "storage": empty.said(plain(given.storage)),
         "service": {"type": "ClusterIP"},
         "myCnf": _my_cnf(given),

@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from fault_plans import nebius_specs
 from fault_plans.api_names import CLUSTER
 from penstock.api.kubernetes.meta import Json
@@ -353,6 +355,98 @@ def test_a_restore_of_no_cluster_waits_with_words() -> None:
         await lab.until(lambda: ready(lab)[1] == "RestoreWaits")
         assert "SlurmCluster other does not exist" in ready(lab)[2]
         assert phase(lab) == "Waiting"
+
+    played(play)
+
+
+DATABASE = f"{CLUSTER}-accounting-db"
+LOADED = ["state", "accounting"]
+
+
+def account(lab: Lab, **database: Any) -> None:
+    """`kubectl patch` of a cluster, so that it has slurmdbd with a database."""
+    given = {**nebius_specs.accounting(enabled=True), "externalDB": None, **database}
+    path = f"/apis/slurm.nebius.ai/v1/namespaces/{SPACE}/{CLUSTERS}/{CLUSTER}"
+    lab.world.ask("PATCH", path, {"spec": {"slurmNodes": {"accounting": given}}})
+
+
+def test_a_backup_of_records_waits_for_accounting_and_for_the_secret_of_its_database() -> None:
+    """S175."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        backup(lab, parts=["accounting"])
+        await lab.until(lambda: ready(lab, "backups", "nightly")[:2] == ("False", "Invalid"))
+        words = ready(lab, "backups", "nightly")[2]
+        assert f"SlurmCluster {CLUSTER} has no accounting" in words
+        assert "Remove the part" in words
+        assert lab.find(JOBS, BACKUP_JOB) is None
+        external = {"enabled": True, "host": "db", "user": "slurm"}
+        ref = {"name": "absent", "key": "password"}
+        account(lab, externalDB={**external, "passwordSecretKeyRef": ref})
+        await lab.until(lambda: ready(lab, "backups", "nightly")[1] == "SecretNotFound")
+        words = ready(lab, "backups", "nightly")[2]
+        path = "spec.slurmNodes.accounting.externalDB"
+        assert words.startswith(f"{path}: Secret absent does not exist, or lacks the key password")
+        lab.make(f"{CORE}/secrets", "Secret", "absent", data={"password": "c2VjcmV0"})
+        await lab.until(lambda: lab.find(JOBS, BACKUP_JOB))
+        job = str(lab.get(JOBS, BACKUP_JOB))
+        assert "{'name': 'DATABASE_HOST', 'value': 'db'}" in job
+        assert "c2VjcmV0" not in job
+
+    played(play)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_database_of_the_operator_runs_while_a_restore_loads_it_and_slurmdbd_does_not(
+    by_hand: bool,
+) -> None:
+    """S175: also where an administrator had stopped the cluster before."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        account(lab, embeddedDB={"enabled": True, "image": "mariadb:1"})
+        await lab.until(lambda: {f"{DATABASE}-0"} < set(daemons(lab)))
+        backup(lab, schedule="0 3 * * *")
+        if by_hand:
+            annotate(lab, "admin")
+            await lab.until(lambda: daemons(lab) == [])
+        seen: list[list[str]] = []
+        lab.world.jobs.broken.add(RESTORE_JOB)
+        lab.world.server.store.listeners.append(
+            lambda change: (
+                seen.append(daemons(lab))
+                if change.resource == JOBS and change.old is None and RESTORE_JOB in change.key
+                else None
+            )
+        )
+        restore(lab, parts=LOADED, force=True)
+        await lab.until(lambda: ready(lab)[1] == "RestoreFailed")
+        assert not set(*seen) - {f"{DATABASE}-0"}
+        await lab.until(lambda: daemons(lab) == [f"{DATABASE}-0"])
+        await asyncio.sleep(30)
+        assert daemons(lab) == [f"{DATABASE}-0"]
+        lab.world.jobs.broken.clear()
+        lab.world.ask("DELETE", f"/apis/batch/v1/namespaces/{SPACE}/jobs/{RESTORE_JOB}", {})
+        await lab.until(lambda: phase(lab) == "Succeeded")
+        if by_hand:
+            await lab.until(lambda: daemons(lab) == [], 2)
+        else:
+            await lab.until(lambda: len(daemons(lab)) > 1)
+
+    played(play)
+
+
+def test_a_restore_of_other_parts_lets_the_database_rest() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        account(lab, embeddedDB={"enabled": True, "image": "mariadb:1"})
+        await lab.until(lambda: {f"{DATABASE}-0"} < set(daemons(lab)))
+        backup(lab, schedule="0 3 * * *")
+        lab.world.jobs.broken.add(RESTORE_JOB)
+        restore(lab, force=True)
+        await lab.until(lambda: ready(lab)[1] == "RestoreFailed")
+        await lab.until(lambda: daemons(lab) == [])
 
     played(play)
 

@@ -15,6 +15,8 @@ import msgspec
 import pytest
 import yaml
 
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.nebius.accounting import DatabaseTls
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.api.penstock.backup import Backup
 from penstock.api.penstock.jail_upgrade import JailUpgrade
@@ -24,6 +26,7 @@ from penstock.render.nebius import jail_upgrade
 from penstock.render.nebius.backup import job as backup_job
 from penstock.render.nebius.check import account, cron_job
 from penstock.render.parts.digest import canonical_json
+from penstock.translate.nebius.database import Database
 from support import nebius
 from support.nebius_clusters import (
     CURRENT,
@@ -107,6 +110,33 @@ NEXT = msgspec.convert(
     JailUpgrade,
 )
 
+RECORDS = msgspec.convert(
+    {
+        "metadata": {**_META, "name": "records"},
+        "spec": {
+            "clusterRef": {"name": "slurm"},
+            "parts": ["state", "accounting"],
+            "repository": {"pvc": {"claimName": "a"}, "passwordSecretRef": _PASSWORD},
+        },
+    },
+    Backup,
+)
+LOAD = msgspec.convert(
+    {
+        "metadata": {**_META, "name": "load"},
+        "spec": {"backupRef": {"name": "records"}, "parts": ["accounting"]},
+    },
+    Restore,
+)
+DATABASE = Database(
+    "spec.slurmNodes.accounting.externalDB",
+    "db.example.com",
+    3307,
+    "slurm",
+    SecretKeySelector(name="database", key="secret"),
+    DatabaseTls("authority", "client"),
+)
+
 RECORDED = {shape: of_shape(shape) for shape in SHAPES} | {
     "without-jail": without_jail(CURRENT),
     "auth-slurm": with_auth_slurm(CURRENT),
@@ -158,8 +188,18 @@ def test_the_jobs_of_backups_and_restores_are_byte_for_byte_as_recorded():
         backup_job.restore_job(
             inputs, BACK, backup_job.RestoreSource(NIGHTLY.spec.repository, "slurm", "nightly")
         ),
+        backup_job.single_job(inputs, RECORDS, DATABASE),
+        backup_job.restore_job(
+            inputs,
+            LOAD,
+            backup_job.RestoreSource(RECORDS.spec.repository, "slurm", "records"),
+            DATABASE,
+        ),
+        # Of a cluster with accounting other parts need no login.
+        backup_job.single_job(inputs, ONCE, DATABASE),
     ]
-    text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
+    assert found[-1] == found[1]
+    text = yaml.dump_all(found[:-1], Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
     path = GOLDEN / "slurmcluster-backup.yaml"
     if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
         path.write_text(text)

@@ -20,6 +20,7 @@ from penstock.catalog.event import Event
 from penstock.catalog.reasons.backup import BackupReason
 from penstock.catalog.reasons.object import ObjectReason
 from penstock.controllers.caches.owners import owned_by
+from penstock.controllers.nebius.backup.database_login import database_of, missing_login
 from penstock.controllers.nebius.backup.repository_secrets import missing_key
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.observed.nebius_caches import BACKUPS_BY_CLUSTER, NebiusCaches, backup_of
@@ -100,21 +101,24 @@ class BackupReconciler(Reconciler[Backup]):
         )
         inputs = self._clusters.inputs(cluster)
         if missing := render.missing_parts(inputs, obj.spec.parts):
-            words = f"spec.parts: {missing}. Remove jail"
+            words = f"spec.parts: {missing}. Remove the part"
             return [Finding(False, ObjectReason.INVALID, words)]
         missing = missing_key(self._secrets, obj.metadata.namespace, obj.spec.repository)
+        missing = f"spec.repository: {missing}" if missing else ""
+        database = database_of(self._caches, cluster, obj.spec.parts)
+        missing = missing or missing_login(self._secrets, obj.metadata.namespace, database)
         state.lacks_secret = bool(missing)
         if missing:
-            words = f"spec.repository: {missing}. Create it"
+            words = f"{missing}. Create it"
             return [Finding(None, ObjectReason.SECRET_NOT_FOUND, words)]
         if obj.spec.schedule:
-            manifest = render.cron_job(inputs, obj, suspend=view.rests)
+            manifest = render.cron_job(inputs, obj, database, suspend=view.rests)
             await self.objects.apply(obj, self.events, [manifest])
         else:
             name = names.backup_job(obj.metadata.name)
             await self.objects.remove(obj, self.events, "CronJob", name)
         if is_due(view):
-            return [await self._begin(obj, render.single_job(inputs, obj))]
+            return [await self._begin(obj, render.single_job(inputs, obj, database))]
         return [finding(view)]
 
     async def _begin(self, obj: Backup, manifest: dict[str, Any]) -> Finding:

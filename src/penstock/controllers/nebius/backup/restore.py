@@ -23,6 +23,7 @@ from penstock.api.penstock.restore import RESTORE_FINALIZER as FINALIZER
 from penstock.api.penstock.restore import RESTORES, Restore, RestoreStatus
 from penstock.base import times
 from penstock.catalog.event import Event
+from penstock.controllers.nebius.backup.database_login import database_of
 from penstock.controllers.nebius.backup.view import ENDED, WORKERS, RestoreObserver, Target, mark
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.observed.nebius_caches import RESTORES_BY_NAMESPACE
@@ -128,7 +129,9 @@ class RestoreReconciler(Reconciler[Restore]):
             case RestoreAction.DELETE_JOB:
                 await self._delete_job(cluster)
             case RestoreAction.CREATE_JOB if target.source is not None:
-                manifest = render.restore_job(self._clusters.inputs(cluster), obj, target.source)
+                inputs = self._clusters.inputs(cluster)
+                database = database_of(self._caches, cluster, obj.spec.parts)
+                manifest = render.restore_job(inputs, obj, target.source, database)
                 # The cache may not show the Job yet: of this Restore, or of another one.
                 with contextlib.suppress(AlreadyExistsError):
                     await self.client.create(JOBS, manifest)

@@ -12,11 +12,13 @@ from penstock.api.nebius.labels import STOPPED
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.api.penstock.restore import Phase, Restore
 from penstock.controllers.caches.owners import owned_by
+from penstock.controllers.nebius.backup.database_login import database_of, missing_login
 from penstock.controllers.nebius.backup.repository_secrets import missing_key
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.decide.backup.restore import RestoreView
 from penstock.decide.backup.run import run_of
 from penstock.decide.check.kubernetes_job import job_status
+from penstock.render.nebius import accounting_database
 from penstock.render.nebius.backup import names
 from penstock.render.nebius.backup.job import RestoreSource, missing_parts
 from penstock.slurm.known import Fact, Known, Unknown
@@ -27,6 +29,8 @@ from penstock.slurm.state import Job as SlurmJob
 ENDED: Final = ("Succeeded", "Failed")
 """Phases of a Restore, and of a pod, that has ended."""
 WORKERS: Final = ("worker", "nodeset")
+_BESIDE: Final = (*names.COMPONENTS, accounting_database.COMPONENT)
+"""Components of pods that use neither jail nor state, and write no record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class RestoreObserver:
         if cluster is not None and source is not None:
             waits = missing_parts(self._clusters.inputs(cluster), spec.parts)
             waits = waits or missing_key(self._secrets, space, source.repository)
+            database = database_of(self._caches, cluster, spec.parts)
+            waits = waits or missing_login(self._secrets, space, database)
         return Target(name, cluster, source, f"{waits}. It is waited for" if waits else "")
 
     def view(self, obj: Restore, target: Target) -> RestoreView:
@@ -135,14 +141,14 @@ class RestoreObserver:
         return replace(view, jobs=tuple(one.id for one in on_nodes(items)))
 
     def pods(self, cluster: SlurmCluster) -> list[Pod]:
-        """Pods of a cluster that have not ended, but for those of Backups and Restores."""
+        """Pods of a cluster that have not ended, but for Backups, Restores and the database."""
         meta = cluster.metadata
         return sorted(
             (
                 pod
                 for pod in self._caches.pods_in.get(meta.namespace)
                 if pod.metadata.labels.get(app_labels.APP_INSTANCE) == meta.name
-                and pod.metadata.labels.get(app_labels.APP_COMPONENT) not in names.COMPONENTS
+                and pod.metadata.labels.get(app_labels.APP_COMPONENT) not in _BESIDE
                 and pod.status.phase not in ENDED
             ),
             key=lambda pod: pod.metadata.name,

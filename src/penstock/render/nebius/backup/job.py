@@ -1,6 +1,7 @@
 """The CronJob or Job of a Backup, and the Job of a Restore.
 
 Both run images/entrypoints/backup.py on the volumes of the cluster; a Backup has them read-only.
+For the part accounting they log in to `database`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import Any, Final
 
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.nebius import labels, names
+from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.common import NodeContainer
 from penstock.api.penstock.backup import Backup, Retention
-from penstock.api.penstock.backup_parts import JAIL, STATE, Part, Repository
+from penstock.api.penstock.backup_parts import ACCOUNTING, JAIL, STATE, Part, Repository
 from penstock.api.penstock.restore import Restore
 from penstock.model.backup import UNCHANGED
 from penstock.render.nebius import volumes as vol
+from penstock.render.nebius.backup import database as db
 from penstock.render.nebius.backup import names as own
 from penstock.render.nebius.backup import repository as repo
 from penstock.render.nebius.container import container
@@ -24,6 +27,7 @@ from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.pod import filter_place, pod_spec, pull_secrets, template
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
+from penstock.translate.nebius.database import Database
 
 _BACKUP: Final = "backup"
 _RESTORE: Final = "restore"
@@ -48,7 +52,9 @@ class RestoreSource:
     image: str = ""
 
 
-def cron_job(cluster: ClusterInputs, backup: Backup, *, suspend: bool) -> Json:
+def cron_job(
+    cluster: ClusterInputs, backup: Backup, database: Database | None = None, *, suspend: bool
+) -> Json:
     """The CronJob of a Backup with a schedule."""
     found = own.backup_labels(cluster.name, backup.metadata.name)
     return {
@@ -61,23 +67,31 @@ def cron_job(cluster: ClusterInputs, backup: Backup, *, suspend: bool) -> Json:
             "concurrencyPolicy": "Forbid",
             "successfulJobsHistoryLimit": _HISTORY,
             "failedJobsHistoryLimit": _HISTORY,
-            "jobTemplate": {"metadata": {"labels": found}, "spec": _backup_spec(cluster, backup)},
+            "jobTemplate": {
+                "metadata": {"labels": found},
+                "spec": _backup_spec(cluster, backup, database),
+            },
         },
     }
 
 
-def single_job(cluster: ClusterInputs, backup: Backup) -> Json:
+def single_job(cluster: ClusterInputs, backup: Backup, database: Database | None = None) -> Json:
     """The Job of a Backup without a schedule."""
     found = own.backup_labels(cluster.name, backup.metadata.name)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": _metadata(backup, own.backup_job(backup.metadata.name), found),
-        "spec": _backup_spec(cluster, backup),
+        "spec": _backup_spec(cluster, backup, database),
     }
 
 
-def restore_job(cluster: ClusterInputs, restore: Restore, source: RestoreSource) -> Json:
+def restore_job(
+    cluster: ClusterInputs,
+    restore: Restore,
+    source: RestoreSource,
+    database: Database | None = None,
+) -> Json:
     """The Job of a Restore."""
     found = own.restore_labels(cluster.name, restore.metadata.name)
     arguments = [_RESTORE, "--host", source.host, "--snapshot", restore.spec.snapshot]
@@ -88,6 +102,7 @@ def restore_job(cluster: ClusterInputs, restore: Restore, source: RestoreSource)
         restore.spec.parts,
         source.repository,
         arguments,
+        database,
         image=restore.spec.image or source.image,
     )
     exits = {"containerName": _RESTORE, "operator": "In", "values": [UNCHANGED]}
@@ -109,10 +124,19 @@ def missing_parts(cluster: ClusterInputs, parts: Sequence[Part]) -> str:
     """Why the cluster lacks one of the parts; empty if it does not."""
     if JAIL in parts and not cluster.spec.has_jail:
         return f"SlurmCluster {cluster.name} has no jail (spec.jailMode is None)"
+    if ACCOUNTING not in parts:
+        return ""
+    accounting, path = cluster.spec.slurm_nodes.accounting, "spec.slurmNodes.accounting"
+    if not has_slurmdbd(accounting):
+        return f"SlurmCluster {cluster.name} has no accounting ({path} is off, or has no database)"
+    given = accounting.external_db
+    is_external = not (accounting.has_embedded or accounting.has_mariadb_operator)
+    if is_external and not (given.host and given.user):
+        return f"SlurmCluster {cluster.name} names no database ({path}.externalDB: host and user)"
     return ""
 
 
-def _backup_spec(cluster: ClusterInputs, backup: Backup) -> Json:
+def _backup_spec(cluster: ClusterInputs, backup: Backup, database: Database | None) -> Json:
     spec, found = backup.spec, own.backup_labels(cluster.name, backup.metadata.name)
     arguments = [_BACKUP, "--host", cluster.name, "--tag", backup.metadata.name]
     pod = _pod(
@@ -121,6 +145,7 @@ def _backup_spec(cluster: ClusterInputs, backup: Backup) -> Json:
         spec.parts,
         spec.repository,
         [*arguments, *_retention(spec.retention)],
+        database,
         image=spec.image,
     )
     return {
@@ -154,11 +179,13 @@ def _pod(
     parts: Sequence[Part],
     repository: Repository,
     arguments: Sequence[str],
+    database: Database | None,
     *,
     image: str,
 ) -> Json:
     reads = action == _BACKUP
-    files = {part: _volume(cluster, part) for part in parts}
+    files = {part: _volume(cluster, part) for part in parts if part != ACCOUNTING}
+    login = database if ACCOUNTING in parts else None
     security: Json = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"], "add": list(_READING if reads else _WRITING)},
@@ -170,13 +197,14 @@ def _pod(
         NodeContainer(
             image=image or cluster.images.backup, args=(*arguments, *named), app_armor_profile=""
         ),
-        env=repo.variables(repository),
+        env=[*repo.variables(repository), *(db.variables(login) if login else ())],
         mounts=[
             *(
                 vol.mount(one.name, f"/parts/{part}/files", read_only=reads)
                 for part, one in files.items()
             ),
             *repo.mounts(repository),
+            *(_database_mounts(reads=reads) if login else ()),
         ],
         security=security,
     )
@@ -188,13 +216,23 @@ def _pod(
     )
     spec = pod_spec(
         containers=[main],
-        volumes=[*vol.manifests(files.values()), *repo.volumes(repository)],
+        volumes=[
+            *vol.manifests(files.values()),
+            *repo.volumes(repository),
+            *(db.volumes(login) if login else ()),
+        ],
         place=_beside_slurmctld(cluster, filter_place(cluster.spec, node_filter))
         if STATE in parts
         else filter_place(cluster.spec, node_filter),
         pull_secrets=pull_secrets(controller.slurmctld),
     )
     return {**spec, "restartPolicy": "Never"}
+
+
+def _database_mounts(*, reads: bool) -> list[Json]:
+    """The login; and for a backup a folder for the dump, which is part of the snapshot."""
+    dump = vol.mount(repo.WORK, f"/parts/{ACCOUNTING}/files", ACCOUNTING)
+    return [*db.mounts(), *([dump] if reads else ())]
 
 
 def _volume(cluster: ClusterInputs, part: Part) -> vol.Volume:
