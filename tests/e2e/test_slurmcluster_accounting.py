@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e_kit import mariadb, mariadb_operator
+from e2e_kit import backup, mariadb, mariadb_operator
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
 from e2e_kit.images import give_all
@@ -27,13 +27,23 @@ from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from e2e_kit.slurmcluster_records import LONG_S, ClusterRecords
 from penstock.kube.webhook import certificates
 from penstock.local.errors import LocalError
-from penstock.local.images import build_jail, build_slurm
+from penstock.local.images import build_backup, build_jail, build_slurm
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
 DATABASE = "slurm_acct_db"
 """Its user has the same name."""
 OUTAGE_S = float(os.environ.get("PENSTOCK_OUTAGE_SECONDS") or 20)
 MARIADB = f"{NAME}-acct-db"
+PARTS = ("state", "accounting")
+RESTORE_S = 300.0
+SHOWN = (
+    "sacct -X -a -n -P -S 2020-01-01 -o JobID,JobName,User,State,ExitCode,Submit,Start,End",
+    "sacctmgr -n -P show account format=account,description,organization",
+    "sacctmgr -n -P show association format=cluster,account,user,qos,fairshare",
+    "sacctmgr -n -P show cluster format=cluster,id",
+    "sacctmgr -n -P show qos format=id,name,priority",
+)
+"""Commands whose output comes from the database."""
 
 pytestmark = [pytest.mark.timeout(OUTAGE_S + 900), pytest.mark.long]
 
@@ -201,6 +211,45 @@ def test_a_database_that_requires_tls_is_reached_with_its_certificate(records: R
     records.recorded(records.submit("true"))
     ciphers = mariadb.sql(records.far, "SHOW STATUS LIKE 'Ssl_accepts'").split()
     assert int(ciphers[-1]) > 0
+
+
+def test_records_of_a_destroyed_database_come_back_from_a_backup(
+    records: Records, site: Site, figure: Callable[[str], None]
+) -> None:
+    """S175: by a connection with TLS; other databases of the server are left alone."""
+    cluster, far = records.cluster, records.far
+    image = give_all(site.node, build_backup().values())["backup"]
+    mariadb.sql(far, "CREATE DATABASE other; CREATE TABLE other.a_table SELECT 1 AS id")
+    before = [records.in_jail(one) for one in SHOWN]
+    backup.back_up(cluster, image, parts=PARTS)
+    kind = ("backup", backup.BACKUP)
+    eventually("it is backed up", lambda: backup.reason(cluster, *kind) == "BackupGood", 180)
+    done = backup.status(cluster, *kind)
+    records.recorded(records.submit("true"))
+    mariadb.sql(far, f"DROP DATABASE {DATABASE}")
+
+    kind, began = ("restore", backup.RESTORE), time.monotonic()
+    backup.restore(cluster, image, parts=PARTS)
+
+    def phase() -> str:
+        return backup.status(cluster, *kind).get("phase", "")
+
+    eventually("it is restored", lambda: phase() == "Succeeded", RESTORE_S)
+    restored = time.monotonic() - began
+    cluster.until_idle(2)
+    records.available("True")
+    figure(
+        f"{done['bytes'] / 1e6:.1f} MB of state and records; restored in {restored:.0f} s, records "
+        f"are served after {time.monotonic() - began:.0f} s"
+    )
+    assert [records.in_jail(one) for one in SHOWN] == before
+    records.recorded(records.submit("true"))
+    tables = mariadb.sql(far, f"SHOW TABLES IN {DATABASE}; SHOW TABLES IN other").split()
+    assert "a_table" in tables
+    assert not [one for one in tables if "penstock" in one]
+    # They are not in the dump.
+    routines = f"FROM information_schema.routines WHERE routine_schema = '{DATABASE}'"
+    assert int(mariadb.sql(far, f"SELECT COUNT(*) {routines}")) > 0
 
 
 def test_a_database_of_mariadb_operator_is_used_once_its_kinds_are_installed(
