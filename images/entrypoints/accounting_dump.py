@@ -216,14 +216,16 @@ class Database:
 
     def _wait(self) -> None:
         """Wait for an answer."""
-        until = time.monotonic() + CONNECT_S
+        until, reported = time.monotonic() + CONNECT_S, False
         while True:
             try:
                 self._sql("DO 0", inside=False)
             except DatabaseError as error:
                 if error.code not in _AWAY or time.monotonic() > until:
                     raise
-                print(f"waits: {error}", flush=True)
+                if not reported:
+                    print(f"waits for an answer: {error}", flush=True)
+                reported = True
                 time.sleep(RETRY_S)
             else:
                 return

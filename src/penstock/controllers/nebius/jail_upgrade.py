@@ -43,6 +43,8 @@ RETRY_S: Final = 15.0
 """Seconds until the next reconcile while something is waited for."""
 WRITING: Final = ("Applying", "Undoing")
 _LAST: Final = ("Succeeded", "Undone")
+OVERWRITE: Final = {"name": "OVERWRITE", "value": "1"}
+"""Variable of the Job that fills a jail."""
 
 
 def upgrades_beside(obj: Any, lookup: Lookup) -> list[str]:
@@ -175,10 +177,11 @@ class JailUpgradeReconciler(Reconciler[JailUpgrade]):
             for one in self._caches.jail_upgrades_in.get(obj.metadata.namespace)
             if _is_of(one, cluster.metadata.name) and one.status.phase == "Succeeded"
         ]
-        if applied:
-            return max(applied, key=lambda one: one.status.applied_time).spec.image
+        last = max(applied, key=lambda one: one.status.applied_time, default=None)
         populate = self._caches.populate_job(cluster)
-        return _image_of(populate) or cluster.spec.populate_jail.image
+        if last is not None and not _is_overwritten(populate, last.status.applied_time):
+            return last.spec.image
+        return str(_container(populate).get("image") or cluster.spec.populate_jail.image)
 
     def _status(
         self, old: JailUpgradeStatus, step: JailUpgradeStep, from_image: str
@@ -216,8 +219,15 @@ def _is_of(upgrade: JailUpgrade, cluster: str) -> bool:
     return upgrade.spec.cluster_ref.name == cluster and not upgrade.metadata.deleting
 
 
-def _image_of(job: Job | None) -> str:
-    """The image of a Job's first container; empty without a Job."""
+def _container(job: Job | None) -> Json:
+    """The container of a Job; empty without a Job."""
     spec: Json = job.spec.template.get("spec") or {} if job is not None else {}
     containers: list[Json] = spec.get("containers") or []
-    return str(containers[0].get("image") or "") if containers else ""
+    return containers[0] if containers else {}
+
+
+def _is_overwritten(populate: Job | None, since: str) -> bool:
+    """Whether the Job that fills the jail was created later, to replace files of a filled one."""
+    if populate is None or (populate.metadata.creation_timestamp or "") < since:
+        return False
+    return OVERWRITE in (_container(populate).get("env") or [])

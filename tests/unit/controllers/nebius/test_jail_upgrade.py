@@ -9,7 +9,7 @@ from typing import Any
 from fault_plans.api_names import CLUSTER
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.event_loop import simulate
-from unit.controllers.nebius.lab import CURRENT, JOBS, SPACE, Lab, played
+from unit.controllers.nebius.lab import CLUSTERS, CURRENT, JOBS, SPACE, Lab, played
 
 PATH = f"/apis/penstock.dev/v1alpha1/namespaces/{SPACE}/jailupgrades"
 NEW = "registry/populate-jail:new"
@@ -122,6 +122,24 @@ def test_the_next_upgrade_compares_with_the_image_of_the_last_one() -> None:
         upgrade(lab, "last", image="registry/populate-jail:later")
         await is_in(lab, "Compared", "last")
         assert status(lab, "last")["fromImage"] == filled
+
+    played(play)
+
+
+def test_a_jail_that_was_overwritten_has_the_image_of_its_job() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        upgrade(lab, approved=True)
+        await is_in(lab, "Succeeded")
+        filled = status(lab)["fromImage"]
+        for mode in ("downscaleAndOverwritePopulateJail", "none"):
+            path = f"/apis/slurm.nebius.ai/v1/namespaces/{SPACE}/{CLUSTERS}/{CLUSTER}"
+            lab.world.ask("PATCH", path, {"spec": {"maintenance": mode}})
+            await lab.until(lambda mode=mode: lab.condition("PopulateJailMode")[1] == mode)
+            await lab.until(lambda: lab.condition("JailPopulated")[1] == "PopulateJailComplete")
+        upgrade(lab, "later", image=NEW)
+        await is_in(lab, "Compared", "later")
+        assert status(lab, "later")["fromImage"] == filled
 
     played(play)
 
