@@ -326,6 +326,42 @@ VARIABLES: Final = (
         "File that shows that the root is complete.",
     ),
     Variable(
+        "RESTIC_REPOSITORY",
+        "image backup",
+        "",
+        "The repository of a Backup or Restore; the operator sets it.",
+    ),
+    Variable(
+        "DATABASE_HOST",
+        "image backup",
+        "",
+        "Host of slurmdbd's database; the operator sets it.",
+    ),
+    Variable(
+        "DATABASE_PORT",
+        "image backup",
+        "3306",
+        "Its port.",
+    ),
+    Variable(
+        "DATABASE_USER",
+        "image backup",
+        "",
+        "Its user.",
+    ),
+    Variable(
+        "DATABASE_NAME",
+        "image backup",
+        "slurm_acct_db",
+        "Its name.",
+    ),
+    Variable(
+        "PENSTOCK_UPGRADE_ROOT",
+        "image backup",
+        "",
+        "old or new: which image of a JailUpgrade a container has; the operator sets it.",
+    ),
+    Variable(
         "OVERWRITE",
         "image populate-jail",
         "0",
