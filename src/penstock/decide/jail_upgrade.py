@@ -6,7 +6,7 @@ logins go on meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -64,7 +64,8 @@ class JailUpgradeView:
 
     `phase` and `digest` are those of the status. `image` and `from_image` are the two images, the
     second empty while nobody knows it. `waits` are words about an object that is missing or at work
-    in the jail. `jobs` are the Jobs of this upgrade that exist.
+    in the jail. `compare`, `apply` and `undone` are the Jobs of this upgrade that exist;
+    `is_outdated` is whether the first one has another image than `from_image`.
     """
 
     image: str
@@ -76,17 +77,22 @@ class JailUpgradeView:
     undo: bool = False
     waits: str = ""
     compare: JobRun | None = None
+    is_outdated: bool = False
     apply: JobRun | None = None
     undone: JobRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JailUpgradeStep:
-    """The next step, and the phase that it leads to. `create` is the Job that is created."""
+    """The next step, and the phase that it leads to.
+
+    `create` is the Job that is created, `delete` that which is deleted, to be created again.
+    """
 
     phase: Phase
     finding: Finding
     create: UpgradeAction | None = None
+    delete: UpgradeAction | None = None
     changes: Changes | None = None
 
 
@@ -112,10 +118,16 @@ def next_step(view: JailUpgradeView) -> JailUpgradeStep:
 
 def _compare(view: JailUpgradeView) -> JailUpgradeStep:
     if view.compare is not None:
-        run = view.compare.run
-        if run.is_good and not run.deleting:
-            changes = view.compare.changes
+        run, changes = view.compare.run, view.compare.changes
+        if view.is_outdated and not run.deleting:
+            words = f"Deleting Job {run.job}: spec.fromImage has changed"
+            finding = Finding(None, JailUpgradeReason.COMPARING, words)
+            return JailUpgradeStep("Comparing", finding, delete=UpgradeAction.COMPARE)
+        if run.is_good and changes.digest and not run.deleting:
             return _with(_compared(changes, view.compare), changes)
+        if run.is_good and not run.deleting:
+            lost = replace(run, words="its pod is gone, and with it the list")
+            return _failed("Comparing", lost, "No file was changed")
         if run.status.has_ended and not run.deleting:
             return _failed("Comparing", run, "No file was changed")
         return _running("Comparing", JailUpgradeReason.COMPARING, run)
@@ -142,7 +154,8 @@ def _applying(job: JobRun) -> JailUpgradeStep:
     run = job.run
     if run.is_good:
         step = _step("Succeeded", True, JailUpgradeReason.UPGRADED, job.changes.words)
-        return _with(step, job.changes)
+        # Its pod may be gone: then the numbers of the list stay.
+        return _with(step, job.changes) if job.changes.digest else step
     if run.status.has_ended and not run.deleting:
         if run.exit_code == UNCHANGED:
             return _failed("Applying", run, "No file was changed. Create another JailUpgrade", "")
@@ -188,7 +201,7 @@ def _failed(
 
 
 def _with(step: JailUpgradeStep, changes: Changes) -> JailUpgradeStep:
-    return JailUpgradeStep(step.phase, step.finding, step.create, changes)
+    return replace(step, changes=changes)
 
 
 def _step(

@@ -34,7 +34,7 @@ from penstock.decide.jail_upgrade import (
     JobRun,
     next_step,
 )
-from penstock.kube import AlreadyExistsError, Result
+from penstock.kube import AlreadyExistsError, ConflictError, NotFoundError, Result
 from penstock.kube.runtime.declaration import Lookup, Watch
 from penstock.model.jail import UpgradeAction
 from penstock.render.nebius import jail_upgrade as render
@@ -101,10 +101,13 @@ class JailUpgradeReconciler(Reconciler[JailUpgrade]):
         if not cluster.spec.has_jail:
             words = f"SlurmCluster {cluster.metadata.name} has no jail (spec.jailMode is None)"
             return [Finding(False, ObjectReason.INVALID, words)]
-        from_image = old.from_image or self._from_image(obj, cluster)
+        # What was listed holds; until then the field may be corrected.
+        from_image = (old.from_image if old.digest else "") or self._from_image(obj, cluster)
         step = next_step(self._view(obj, old, cluster, from_image))
         if step.create is not None:
             await self._create(obj, cluster, step.create, from_image)
+        if step.delete is not None:
+            await self._delete(obj, step.delete)
         state.step = step
         state.status = self._status(old, step, from_image)
         return [step.finding]
@@ -119,10 +122,18 @@ class JailUpgradeReconciler(Reconciler[JailUpgrade]):
             words = f"Created Job {manifest['metadata']['name']}"
             self.events.normal(obj, Event.CREATE_SUCCEEDED, words, "Create")
 
+    async def _delete(self, obj: JailUpgrade, action: UpgradeAction) -> None:
+        job = self._job(obj, action)
+        with contextlib.suppress(NotFoundError, ConflictError):
+            if job is not None:
+                meta = job.metadata
+                await self.client.delete(JOBS, meta.namespace, meta.name, uid=meta.uid)
+
     def _view(
         self, obj: JailUpgrade, old: JailUpgradeStatus, cluster: SlurmCluster, from_image: str
     ) -> JailUpgradeView:
         jobs = {action: self._job(obj, action) for action in UpgradeAction}
+        runs = {action: self._run(job) for action, job in jobs.items()}
         return JailUpgradeView(
             image=obj.spec.image,
             from_image=from_image,
@@ -134,16 +145,20 @@ class JailUpgradeReconciler(Reconciler[JailUpgrade]):
             approved=obj.spec.approved,
             undo=obj.spec.undo,
             waits=self._waits(obj, cluster),
-            compare=jobs[UpgradeAction.COMPARE],
-            apply=jobs[UpgradeAction.APPLY],
-            undone=jobs[UpgradeAction.UNDO],
+            compare=runs[UpgradeAction.COMPARE],
+            is_outdated=from_image != _old_image(jobs[UpgradeAction.COMPARE], from_image),
+            apply=runs[UpgradeAction.APPLY],
+            undone=runs[UpgradeAction.UNDO],
         )
 
-    def _job(self, obj: JailUpgrade, action: UpgradeAction) -> JobRun | None:
+    def _job(self, obj: JailUpgrade, action: UpgradeAction) -> Job | None:
         meta = obj.metadata
         job = self._caches.jobs.get(f"{meta.namespace}/{render.job_name(action, meta.name)}")
         owner = job.metadata.controller if job is not None else None
-        if job is None or owner is None or owner.uid != meta.uid:
+        return job if owner is not None and owner.uid == meta.uid else None
+
+    def _run(self, job: Job | None) -> JobRun | None:
+        if job is None:
             return None
         pods = self._caches.pods_of.get(owned_by(JOBS, job))
         ended = last_ended(pods)
@@ -219,11 +234,16 @@ def _is_of(upgrade: JailUpgrade, cluster: str) -> bool:
     return upgrade.spec.cluster_ref.name == cluster and not upgrade.metadata.deleting
 
 
-def _container(job: Job | None) -> Json:
-    """The container of a Job; empty without a Job."""
+def _container(job: Job | None, field: str = "containers") -> Json:
+    """The first container of a Job; empty without a Job."""
     spec: Json = job.spec.template.get("spec") or {} if job is not None else {}
-    containers: list[Json] = spec.get("containers") or []
+    containers: list[Json] = spec.get(field) or []
     return containers[0] if containers else {}
+
+
+def _old_image(job: Job | None, otherwise: str) -> str:
+    """The image that a Job compares with."""
+    return str(_container(job, "initContainers").get("image") or otherwise)
 
 
 def _is_overwritten(populate: Job | None, since: str) -> bool:

@@ -174,6 +174,34 @@ def test_a_failed_job_has_its_words_and_is_repeated_once_it_is_deleted() -> None
     played(play)
 
 
+def test_a_corrected_image_of_the_jail_is_compared_with_anew() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.jobs.broken.add("jail-compare-next")
+        upgrade(lab, fromImage="registry/absent:1")
+        await lab.until(lambda: ready(lab)[1] == "JailUpgradeFailed")
+        lab.world.jobs.broken.clear()
+        change(lab, fromImage="registry/there:1")
+        await is_in(lab, "Compared")
+        assert status(lab)["fromImage"] == "registry/there:1"
+
+    played(play)
+
+
+def test_a_list_that_is_lost_with_its_pod_is_made_again() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        lab.world.jobs.reports["jail-compare-next"] = ""
+        upgrade(lab, approved=True)
+        await lab.until(lambda: ready(lab)[1] == "JailUpgradeFailed")
+        assert "its pod is gone" in ready(lab)[2]
+        lab.world.jobs.reports["jail-compare-next"] = json.dumps(CHANGES)
+        delete_job(lab, "jail-compare-next")
+        await is_in(lab, "Succeeded")
+
+    played(play)
+
+
 def test_an_upgrade_that_failed_half_way_can_be_undone() -> None:
     async def play(lab: Lab) -> None:
         await lab.available()
