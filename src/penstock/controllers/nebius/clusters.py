@@ -173,11 +173,13 @@ class NebiusClusters:
     def has_database(self, cluster: SlurmCluster) -> bool:
         """Whether the database has answered, or slurmctld waits for it at its first start anyway.
 
-        A slurmctld with state starts without it, unless slurm.conf names TRES that are new.
+        A slurmctld with state starts without it, unless slurm.conf names TRES that are new. One
+        that has not worked yet may have started with files that name no slurmdbd: then it has
+        state.
         """
-        if not self.served(cluster) or "AccountingStorageTRES=" in resolved(
-            self.kept_files(cluster)
-        ):
+        files = self.kept_files(cluster)
+        starts_with_it = not self.served(cluster) and (not files or bool(slurmdbd_in(files)))
+        if starts_with_it or "AccountingStorageTRES=" in resolved(files):
             return True
         return any(pod.ready for pod in self.pods(cluster, "accounting"))
 

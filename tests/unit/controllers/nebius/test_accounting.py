@@ -303,6 +303,17 @@ def test_the_tres_of_the_last_known_good_files_stay_while_slurmdbd_is_down() -> 
     assert stage.clusters.has_database(stage.cluster)
 
 
+def test_accounting_that_is_declared_while_slurmctld_starts_waits_with_its_tres() -> None:
+    """slurmctld has read the files without slurmdbd, and rejects TRES that no database knows."""
+    stage, files = Stage(), published()
+    assert stage.clusters.has_database(stage.cluster)
+    put(stage.caches.config_maps, replace(files, data={"slurm.conf": "ClusterName=a\n"}))
+    stage.pod("soperator-controller-0", "controller", "slurmctld", {"state": {}}, "False")
+    assert not stage.clusters.has_database(stage.cluster)
+    stage.slurmdbd()
+    assert stage.clusters.has_database(stage.cluster)
+
+
 def test_slurmrestd_is_created_with_slurmdbd_before_the_watch_shows_the_first_files() -> None:
     stage = Stage()
     host = f"{NAME}-accounting-svc.{SPACE}:6819"
