@@ -4,33 +4,50 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-OLDEST = (0, 17)
-"""The first restic that removes files which a snapshot lacks."""
+from penstock.local import debian
+from penstock.local.errors import LocalError
+from penstock.render.nebius.backup import job
+from support.nebius_clusters import CURRENT, of_shape
+from unit.images.conftest import ENTRYPOINTS
+from unit.render.nebius.test_golden import BACK, NIGHTLY
+
+WITHOUT_CHECKS = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+import backup
+backup.PARTS, backup.MESSAGE = Path({parts!r}), Path({message!r})
+backup.main(sys.argv[1:])
+"""
 
 
-def has_restic() -> bool:
-    """Whether there is a restic that is new enough."""
-    if shutil.which("restic") is None:
-        return False
-    said = subprocess.run(["restic", "version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"restic (\d+)\.(\d+)", said)
-    return found is not None and (int(found[1]), int(found[2])) >= OLDEST
+@pytest.fixture(scope="session")
+def restic() -> Path:
+    """The folder with restic as images have it: it is one file that needs no other package."""
+    if os.geteuid() != 0:
+        pytest.skip("files change their owner")
+    try:
+        return debian.unpacked("test-restic", ["restic"]) / "usr/bin"
+    except LocalError as error:
+        pytest.skip(str(error))
 
 
-real = pytest.mark.skipif(
-    not has_restic() or os.geteuid() != 0, reason="needs restic 0.17 or later, and root"
-)
+@pytest.fixture
+def with_restic(restic: Path, program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the program's own variables."""
+    assert program
+    monkeypatch.setenv("PATH", f"{restic}:{os.environ['PATH']}")
 
 
 @pytest.fixture
@@ -198,7 +215,7 @@ def test_a_try_after_one_that_was_killed_never_reports_whole_files(
     assert run(*RESTORE) == (3, {"error": "unreachable"})
 
 
-@real
+@pytest.mark.usefixtures("with_restic")
 def test_files_come_back_as_they_were(run: Run, tmp_path: Path) -> None:
     """S175."""
     jail = tmp_path / "parts/jail/files"
@@ -240,3 +257,63 @@ def listing(folder: Path) -> dict[str, tuple[object, ...]]:
         times = about.st_mtime_ns
         found[str(path)] = (about.st_mode, about.st_uid, about.st_gid, about.st_nlink, times, text)
     return found
+
+
+def capabilities(action: str) -> list[str]:
+    """Those of the container, in the spelling of setpriv(1)."""
+    inputs = of_shape(CURRENT).inputs
+    source = job.RestoreSource(NIGHTLY.spec.repository, "slurm", "nightly")
+    made = {
+        "backup": job.single_job(inputs, NIGHTLY),
+        "restore": job.restore_job(inputs, BACK, source),
+    }
+    (container,) = made[action]["spec"]["template"]["spec"]["containers"]
+    return [one.lower() for one in container["securityContext"]["capabilities"]["add"]]
+
+
+def is_done_with(names: Sequence[str], arguments: Sequence[str], tmp_path: Path) -> bool:
+    """Whether the program ends well with no other capabilities."""
+    program = WITHOUT_CHECKS.format(
+        folder=str(ENTRYPOINTS), parts=str(tmp_path / "parts"), message=str(tmp_path / "message")
+    )
+    given = "-all," + ",".join(f"+{one}" for one in names)
+    limits = [f"--bounding-set={given}", f"--inh-caps={given}"]
+    command = ["setpriv", *limits, sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("action", "dropped"),
+    [(one, name) for one in ("backup", "restore") for name in ("", *capabilities(one))],
+)
+@pytest.mark.usefixtures("with_restic")
+def test_no_capability_can_be_taken_away(
+    run: Run, tmp_path: Path, action: str, dropped: str
+) -> None:
+    """S172."""
+    jail = tmp_path / "parts/jail/files"
+    (jail / "home").mkdir()
+    for name, mode in (("private", 0o600), ("setgid", 0o2755), ("capable", 0o755)):
+        (jail / "home" / name).write_text("x")
+        os.chown(jail / "home" / name, 1001, 1002)
+        (jail / "home" / name).chmod(mode)
+    value = bytes.fromhex("0100000200040000000000000000000000000000")
+    os.setxattr(jail / "home/capable", "security.capability", value)
+    os.mknod(jail / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    (jail / "locked").mkdir()
+    (jail / "locked/file").write_text("x")
+    for name in ("home", "locked"):
+        os.chown(jail / name, 1001, 1001)
+        (jail / name).chmod(0o700)
+    left = [one for one in capabilities(action) if one != dropped]
+    if action == "backup":
+        assert is_done_with(left, BACKUP, tmp_path) == (not dropped)
+        return
+    assert run(*BACKUP)[0] == 0
+    before = listing(tmp_path / "parts")
+    shutil.rmtree(jail / "home")
+    (jail / "device").unlink()
+    (jail / "locked/file").unlink()
+    is_whole = is_done_with(left, RESTORE, tmp_path) and listing(tmp_path / "parts") == before
+    has_capability = is_whole and os.getxattr(jail / "home/capable", "security.capability") == value
+    assert has_capability == (not dropped)
