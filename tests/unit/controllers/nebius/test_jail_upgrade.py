@@ -174,7 +174,7 @@ def test_a_failed_job_has_its_words_and_is_repeated_once_it_is_deleted() -> None
     played(play)
 
 
-def test_a_corrected_image_of_the_jail_is_compared_with_anew() -> None:
+def test_a_corrected_image_of_the_jail_is_compared_with_again() -> None:
     async def play(lab: Lab) -> None:
         await lab.available()
         lab.world.jobs.broken.add("jail-compare-next")
