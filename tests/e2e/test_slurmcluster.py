@@ -172,14 +172,14 @@ def starts(cluster: SlurmClusterSite, pod: str) -> int:
 def test_the_example_comes_up_and_runs_jobs_in_the_jail(
     cluster: SlurmClusterSite, figure: Callable[[str], None]
 ) -> None:
-    """S084, S088: by the names of pods and containers that scripts use."""
+    """S084, S088, S164: by the names of pods and containers that scripts use; there is no GPU."""
     figure(f"from SlurmCluster to two idle workers: {cluster.start_s:.1f} s")
     said = cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 -l cat /etc/os-release")
     assert said.count("trixie") >= 2
 
 
 def test_a_package_a_user_and_a_file_are_seen_everywhere_at_once(cluster: SlurmClusterSite) -> None:
-    """S094: made on a worker, on the login and in a job; nothing is started again."""
+    """S094, S179: made on a worker, on the login and in a job; nothing is started again."""
     cluster.session("useradd -m -s /bin/bash alice; useradd -m -s /bin/bash bob")
     job(cluster, "worker-0", PACKAGE)
     job(cluster, "worker-1", "echo data >results", "alice")

@@ -531,7 +531,7 @@ def test_a_check_comments_and_reserves_its_worker_until_it_completes_there(
 
 
 def test_the_checks_of_the_chart_run_on_workers_without_gpus(checked: SlurmClusterSite) -> None:
-    """S113: a check of GPUs is skipped with the reason, and others that depend on it run."""
+    """S113, S164: a check of GPUs is skipped with the reason, and others run that depend on it."""
     spec = checked.get()["spec"]
     of_operator = "jsonpath={.spec.template.spec.containers[0].image}"
     writer = "deployment/sconfigcontroller"
@@ -562,7 +562,7 @@ def test_the_checks_of_the_chart_run_on_workers_without_gpus(checked: SlurmClust
 
 
 def test_a_benchmark_of_the_cluster_is_skipped_without_gpus(checked: SlurmClusterSite) -> None:
-    """S113, in the older shape: a CronJob that never fails for want of a GPU."""
+    """S113, S164, in the older shape: a CronJob that never fails for want of a GPU."""
     name = f"{checked.name}-nccl-benchmark"
     given = {"enabled": True, "image": "none", "k8sNodeFilterName": "cpu"}
     checked.patch({"periodicChecks": {"ncclBenchmark": given}})

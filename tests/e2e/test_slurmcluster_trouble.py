@@ -326,7 +326,7 @@ def _of_jailed(trouble: Trouble, name: str, type_: str = "UpdateActionsCompleted
 
 
 def test_a_bad_line_of_a_partition_or_a_jailed_config_changes_nothing(trouble: Trouble) -> None:
-    """S089: each is rejected with words, and a corrected one is applied."""
+    """S089, S179: each is rejected with words, and a corrected one is applied."""
     cluster = trouble.cluster
     before = cluster.scontrol("show", "partition")
     cluster.kubectl("create", "configmap", "mine", "--from-literal=slurm.conf=NoSuchKey=1\n")

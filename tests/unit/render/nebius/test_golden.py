@@ -247,6 +247,7 @@ def test_manifests_are_plain_json_without_nulls_and_status(shape: str):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_any_cluster_domain_will_do(shape: str):
+    """S179."""
     usual = canonical_json(of_shape(shape).objects())
     other = canonical_json(of_shape(shape, cluster_domain="example.org").objects())
     assert b"svc.cluster.local" in usual
