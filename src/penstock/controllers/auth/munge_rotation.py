@@ -90,7 +90,9 @@ class MungeRotation:
             )
 
         now = self._client.clock.time()
-        found = step(MungeView(now, digest, [observed(pod) for pod in every.values()], since))
+        was_stuck = shown is not None and shown.status == "False"
+        view = MungeView(now, digest, [observed(pod) for pod in every.values()], since, was_stuck)
+        found = step(view)
         await self._mark(found, every)
         state.is_moving = bool(found.words)
         _emit(obj, events, found)

@@ -49,7 +49,9 @@ class MungeView:
     """Of the key in the Secret."""
     pods: Sequence[MungePod]
     since: float | None = None
-    """When the rotation began that is under way."""
+    """When the rotation began that is under way, or when it was reported as stuck."""
+    was_stuck: bool = False
+    """Whether it was reported as stuck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def step(view: MungeView) -> MungeStep:
     late = [pod for pod in view.pods if pod.runs and not pod.has_key]
     if not late:
         return MungeStep(ends=True)
-    waited = view.now - view.since
+    # The condition has the time of its last change alone, which was that to stuck.
+    waited = view.now - view.since + (PATIENCE_S if view.was_stuck else 0.0)
     mark = _again(view.digest, min(int(waited / AGAIN_S), _MOST_TRIES))
     words = f"munged of {list_some([pod.name for pod in late])} has the former key"
     marks = tuple((pod.name, mark) for pod in late if pod.mark != mark)

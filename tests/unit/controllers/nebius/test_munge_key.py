@@ -123,6 +123,7 @@ def test_a_pod_that_keeps_the_former_key_is_named_until_it_follows() -> None:
         worker = max(lab.world.slurm.ctld.nodes)
         late = rotate(lab, b"n" * 64, frozenset({worker}))
         await lab.until(lambda: lab.condition("KeysInUse")[0] == "False", 300)
+        await asyncio.sleep(30)
         assert lab.condition("KeysInUse")[1:] == (
             "KeyChanging",
             f"munge.key was changed: munged of {worker} has the former key. Delete these pods, "

@@ -71,6 +71,15 @@ def test_one_that_is_late_is_given_the_key_again_and_named_after_three_minutes()
     assert found.words == "munged of worker-0 has the former key"
 
 
+def test_a_rotation_that_is_stuck_stays_so_until_its_pods_follow() -> None:
+    late = replace(WORKER, mark=f"{NEW}.12")
+    pods = replace(CTLD, mark=NEW, has_key=True), late
+    stuck = replace(view(*pods, since=NOW), was_stuck=True)
+    assert step(stuck) == MungeStep(words="munged of worker-0 has the former key", stuck=True)
+    done = replace(view(pods[0], replace(late, has_key=True), since=NOW), was_stuck=True)
+    assert step(done).ends
+
+
 def test_a_key_that_changes_twice_is_given_once_more() -> None:
     pods = [replace(one, mark=f"{OLD}.2") for one in (CTLD, WORKER)]
     found = step(view(*pods, since=NOW - 1))
