@@ -180,7 +180,7 @@ class Database:
     def _finish(self) -> None:
         """Give all tables in the marker their names; some may have them, after an earlier try."""
         there = set(self._tables())
-        found = self._sql(f"SELECT number, HEX(name), is_new FROM {MARKER}")  # noqa: S608
+        found = self._sql(f"SELECT number, HEX(name), is_new FROM {MARKER}")  # noqa: S608 (a constant)
         rows = [_Row(int(one[0]), _text(one[1]), one[2] == "1") for one in found]
         moves: list[tuple[str, str]] = []
         for one in rows:

@@ -23,7 +23,8 @@ from upgrade_tree import ATTRIBUTES, Entry, Folder, entry, same
 
 BATCH = 200
 """Changes for which the disk is waited once."""
-_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+_CHANGED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Of a path that somebody else changed."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EXDEV, errno.EMLINK, errno.ENOSYS)
 One = TypeVar("One")
 
@@ -88,7 +89,7 @@ class Upgrade:
                         raise FileExistsError(errno.EEXIST, "it was changed meanwhile", name)
                     self._finish(change, number, at, name)
             except OSError as error:
-                if error.errno not in (*_NOT_EMPTY, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                if error.errno not in _CHANGED:
                     raise
                 print(f"! /{change.path}: {error.strerror}, it stays", flush=True)
                 self.outcome.kept += 1
@@ -173,7 +174,7 @@ def undo(journal: Journal) -> Outcome:
             with opened(journal.jail, folder) as at:
                 outcome.changed += _undo_one(journal, record, at, name)
         except OSError as error:
-            if error.errno not in (*_NOT_EMPTY, errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            if error.errno not in _CHANGED:
                 raise
             print(f"! /{record.path}: {error.strerror}, it stays", flush=True)
             outcome.kept += 1

@@ -16,6 +16,7 @@ from penstock.catalog.marks import penstock
 from penstock.model.backup import UNCHANGED
 from penstock.model.jail import UpgradeAction
 from penstock.render.nebius import volumes as vol
+from penstock.render.nebius.backup.job import READING, WRITING
 from penstock.render.nebius.container import container, variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.pod import filter_place, pod_spec, pull_secrets, template
@@ -25,8 +26,6 @@ from penstock.render.parts.pod_template import object_metadata
 COMPONENT: Final = "jail-upgrade"
 LABEL: Final = penstock.JAIL_UPGRADE.key
 _PROGRAM: Final = "/usr/local/libexec/penstock/jail_upgrade.py"
-_READING: Final = ("DAC_OVERRIDE",)
-_WRITING: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD", "SETFCAP")
 _RETRIES: Final = {UpgradeAction.COMPARE: 2, UpgradeAction.APPLY: 10, UpgradeAction.UNDO: 10}
 """A pod may be evicted, and its Kubernetes node lost: the next one goes on."""
 
@@ -76,7 +75,7 @@ def _pod(
             app_armor_profile="",
         ),
         mounts=[vol.mount(jail.name, "/jail", read_only=reads)],
-        security=_security(_READING if reads else _WRITING),
+        security=_security(READING if reads else WRITING),
     )
     images = (
         {"old": from_image, "new": upgrade.spec.image} if action is not UpgradeAction.UNDO else {}

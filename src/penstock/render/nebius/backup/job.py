@@ -31,8 +31,8 @@ from penstock.translate.nebius.database import Database
 
 _BACKUP: Final = "backup"
 _RESTORE: Final = "restore"
-_READING: Final = ("DAC_OVERRIDE",)
-_WRITING: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD", "SETFCAP")
+READING: Final = ("DAC_OVERRIDE",)
+WRITING: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD", "SETFCAP")
 """Capabilities by which root reads any file, and gives one any owner, mode and attributes."""
 _BACKUP_RETRIES: Final = 2
 _RESTORE_RETRIES: Final = 10
@@ -188,7 +188,7 @@ def _pod(
     login = database if ACCOUNTING in parts else None
     security: Json = {
         "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"], "add": list(_READING if reads else _WRITING)},
+        "capabilities": {"drop": ["ALL"], "add": list(READING if reads else WRITING)},
         "runAsUser": 0,
     }
     named = [word for part in parts for word in ("--part", part)]
