@@ -707,6 +707,7 @@ def test_a_destroyed_jail_and_the_state_come_back_from_a_backup(
     )
     restored = time.monotonic() - began
     cluster.until_idle(2)
+    cluster.until_login()
     figure(
         f"{done['bytes'] / 1e6:.0f} MB, {done['addedBytes'] / 1e6:.0f} MB in the repository; "
         f"restored in {restored:.0f} s, idle after {time.monotonic() - began:.0f} s"
@@ -745,6 +746,7 @@ def test_the_state_goes_to_s3_storage_and_comes_back(cluster: SlurmClusterSite, 
         RESTORE_S,
     )
     cluster.until_idle(2)
+    cluster.until_login()
     assert cluster.session(f"squeue -h -j {held} -o %T") == "PENDING"
     assert backup.status(cluster, *back)["snapshot"] == backup.status(cluster, *made)["snapshot"]
     cluster.session(f"scancel {held}")

@@ -139,6 +139,12 @@ class SlurmClusterSite:
         said = self.kubectl("exec", self.slurmctld, "-c", "slurmctld", "--", *command)
         return dict(line.split()[:2] for line in said.splitlines())
 
+    def until_login(self) -> None:
+        """Wait until the login takes sessions, as after what let its pod go."""
+        ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
+        says = ("get", "pod", "login-0", "--ignore-not-found", "-o", ready)
+        eventually("the login is ready", lambda: self.kubectl(*says) == "True", START_S)
+
     def until_idle(self, count: int) -> None:
         """Wait until so many workers are idle, and no others are there."""
         self.until_workers({f"worker-{ordinal}" for ordinal in range(count)})
