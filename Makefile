@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm day cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds reference dashboards manifests test parts storm day versions cert-manager open-kruise plans fuzz demo down docs bench bench-check release lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -78,6 +78,9 @@ storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 
 
 day: venv ## a SlurmCluster's day: jobs, checks, drains, maintenance and kills, MINUTES=10 long
 	PENSTOCK_DAY_MINUTES=$(or $(MINUTES),10) .venv/bin/pytest -s tests/e2e/day.py
+
+versions: venv ## groups of scenarios on each Kubernetes and Slurm, resumed (PAIR=1.35/26.05: only that one)
+	GOGC=400 PYTHONPATH=tests $(PY) -m versions $(PAIR)
 
 cert-manager: venv ## the chart's certificate by a real cert-manager, which is compiled for it (some ten minutes)
 	.venv/bin/pytest -s tests/e2e/cert_manager.py

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from e2e_kit.cluster import Cluster
+from e2e_kit.release import lacks
 from e2e_kit.site import OPERATOR, Site
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.install import SYSTEM
@@ -24,6 +25,14 @@ SHOWN_S, SHOWN_ALL_S = 10.0, 40.0
 """Seconds for a command, and for those about daemons. They count as time of the failed test."""
 LAST = 120
 """Lines of the operator's log that a failed test shows."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what the release of Slurm under test does not have."""
+    for mark in item.iter_markers("needs_slurm"):
+        since, why = mark.args
+        if lacks(since):
+            pytest.skip(f"Slurm {since}: {why}")
 
 
 @pytest.hookimpl(wrapper=True)

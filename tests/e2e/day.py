@@ -26,6 +26,7 @@ from e2e_kit import mariadb
 from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
 from e2e_kit.reboot import RebootedNode
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import SlurmClusterSite
 from e2e_kit.slurmcluster_records import ClusterRecords
@@ -117,7 +118,7 @@ def spare(site: Site) -> Generator[str]:
 def records(site: Site, spare: str) -> Generator[ClusterRecords]:
     """A SlurmCluster with accounting, whose last worker is on the spare node."""
     mariadb.load(site.node)
-    images = give_all(site.node, [*build_jail().values(), build_slurm()["slurmdbd"]])
+    images = give_all(site.node, [*build_jail(RELEASE).values(), build_slurm(RELEASE)["slurmdbd"]])
     documents = list(yaml.safe_load_all(EXAMPLE.read_text()))
     spec = documents[-1]["spec"]
     spec["healthCheckConfig"] = CHECKED

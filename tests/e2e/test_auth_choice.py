@@ -17,8 +17,9 @@ import pytest
 
 from e2e_kit import manifests, mariadb
 from e2e_kit.api import Json, condition
-from e2e_kit.cluster import VERSION, Cluster
+from e2e_kit.cluster import Cluster
 from e2e_kit.images import give_all
+from e2e_kit.release import PARSER, RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from e2e_kit.slurmcluster_records import ClusterRecords
@@ -40,9 +41,9 @@ pytestmark = pytest.mark.timeout(900)
 @pytest.fixture(scope="module")
 def images(site: Site) -> dict[str, str]:
     mariadb.load(site.node)
-    of_slurm = build_slurm()
+    of_slurm = build_slurm(RELEASE)
     more = (of_slurm["slurm"], of_slurm["slurmdbd"])
-    return give_all(site.node, [*build_jail().values(), *more])
+    return give_all(site.node, [*build_jail(RELEASE).values(), *more])
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +159,7 @@ def test_slurmrestd_of_such_a_cluster_answers_tokens(site: Site, slurm: SlurmClu
     assert service is not None
     connection = http.client.HTTPConnection(service["spec"]["clusterIP"], 6820, timeout=20)
     headers = {"X-SLURM-USER-TOKEN": jwt.mint(key, "slurm", 600, time.time())}
-    connection.request("GET", f"/slurm/{VERSION}/nodes/", headers=headers)
+    connection.request("GET", f"/slurm/{PARSER}/nodes/", headers=headers)
     answer = connection.getresponse()
     nodes = {one["name"] for one in json.loads(answer.read())["nodes"]}
     connection.close()

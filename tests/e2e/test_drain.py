@@ -9,9 +9,11 @@ import pytest
 
 from e2e_kit import manifests
 from e2e_kit.api import Json, condition
-from e2e_kit.cluster import VERSION, Cluster
+from e2e_kit.cluster import Cluster
+from e2e_kit.release import PARSER, lacks
 from e2e_kit.site import eventually
 from penstock.local.errors import LocalError
+from penstock.slurm.versions import PARSERS
 
 SHORT = "slinky.slurm.net/pod-cordon"
 LONG = "nodeset.slinky.slurm.net/pod-cordon"
@@ -79,7 +81,7 @@ def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Clu
     patch = json.dumps({"status": {"conditions": [seen]}})
     by_others = ("--subresource=status", "--type=strategic", "-p", patch)
     cluster.kubectl("patch", "pod", NODE, *by_others)
-    assert by_rest(cluster, reason, VERSION)["errors"] == []
+    assert by_rest(cluster, reason, PARSER)["errors"] == []
     shown = cluster.run("scontrol", "show", "node", NODE)
     assert "DRAIN" in shown
     assert f"Reason={reason}" in shown
@@ -135,14 +137,17 @@ def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Clu
 def test_slurmrestd_needs_the_content_type_json(cluster: Cluster) -> None:
     """S017: as curl sends a body by default, slurmrestd does not read it; so the docs say."""
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    status, text = post(cluster, VERSION, drain("by curl"), form)
+    status, text = post(cluster, PARSER, drain("by curl"), form)
     assert (status, "DRAIN" in cluster.states()[NODE]) == (HTTP_WITHOUT_TYPE, False), text
 
 
 HTTP_WITHOUT_TYPE = 500
 
 
-@pytest.mark.parametrize("version", ["v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"])
+SERVED = [parser for parser, since in PARSERS.items() if not lacks(str(since))]
+
+
+@pytest.mark.parametrize("version", SERVED)
 def test_each_version_of_the_api_drains(cluster: Cluster, version: str) -> None:
     """S017."""
     assert by_rest(cluster, f"by {version}", version)["errors"] == []
@@ -197,7 +202,7 @@ def test_a_pipeline_submits_as_its_user_with_a_token_of_scontrol(cluster: Cluste
         },
     }
     headers = {"X-SLURM-USER-TOKEN": token, "Content-Type": "application/json"}
-    status, text = cluster.http("POST", f"/slurm/{VERSION}/job/submit", json.dumps(body), headers)
+    status, text = cluster.http("POST", f"/slurm/{PARSER}/job/submit", json.dumps(body), headers)
     answer: dict[str, Any] = json.loads(text)
     assert (status, answer["errors"]) == (200, [])
     done = cluster.until_job(answer["job_id"], "COMPLETED", "FAILED", "CANCELLED")
@@ -217,7 +222,7 @@ def test_fifty_submissions_in_a_row_succeed_and_a_bad_token_does_not(cluster: Cl
     numbers = {cluster.rest("POST", "job/submit", body, user=USER)["job_id"] for _ in range(50)}
     assert len(numbers) == 50
     headers = {"X-SLURM-USER-TOKEN": cluster.expired(USER), "Content-Type": "application/json"}
-    status, _ = cluster.http("POST", f"/slurm/{VERSION}/job/submit", json.dumps(body), headers)
+    status, _ = cluster.http("POST", f"/slurm/{PARSER}/job/submit", json.dumps(body), headers)
     assert status >= 400
     cluster.run("scancel", f"--user={USER}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from e2e_kit.images import give_all
+from e2e_kit.release import RELEASE
 from penstock.local.errors import LocalError
 from penstock.local.images import build_all
 from penstock.local.node import Node
@@ -96,7 +97,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def references(kube_node: Node) -> dict[str, str]:
-    return give_all(kube_node, build_all().values())
+    return give_all(kube_node, build_all(RELEASE).values())
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 from e2e_kit.images import give_all
 from e2e_kit.jail_cluster import DAEMONS, JailCluster
 from e2e_kit.jail_manifests import WORKERS, WRONG_KEY
+from e2e_kit.release import RELEASE
 from e2e_kit.site import eventually
 from penstock.local.charts import objects, rendered
 from penstock.local.errors import LocalError
@@ -42,7 +43,7 @@ rm -rf /opt/penstock/slurm/bin/srun
 
 @pytest.fixture(scope="module")
 def images(kube_node: Node) -> dict[str, str]:
-    return give_all(kube_node, build_jail().values())
+    return give_all(kube_node, build_jail(RELEASE).values())
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ import yaml
 from e2e_kit import backup, jail_upgrade, s3
 from e2e_kit.api import Json, ready
 from e2e_kit.images import give_all
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.errors import LocalError
@@ -113,7 +114,7 @@ def with_volumes(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     text = with_volumes(EXAMPLE.read_text())
     made = SlurmClusterSite(site, f"jailed-{secrets.token_hex(2)}", text, images)
     try:

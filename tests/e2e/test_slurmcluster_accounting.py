@@ -22,6 +22,7 @@ from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
 from e2e_kit.images import give_all
 from e2e_kit.manifests import namespace
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from e2e_kit.slurmcluster_records import LONG_S, ClusterRecords
@@ -84,7 +85,7 @@ class Records(ClusterRecords):
 def records(site: Site, clusters: Callable[[str], Cluster]) -> Generator[Records]:
     """A cluster that works without accounting; there is no database yet."""
     mariadb.load(site.node)
-    images = give_all(site.node, [*build_jail().values(), build_slurm()["slurmdbd"]])
+    images = give_all(site.node, [*build_jail(RELEASE).values(), build_slurm(RELEASE)["slurmdbd"]])
     far = clusters("far")
     far.apply(namespace(far.namespace))
     made = SlurmClusterSite(site, f"recorded-{secrets.token_hex(2)}", EXAMPLE.read_text(), images)

@@ -26,6 +26,7 @@ from e2e_kit.exporter import Exporter
 from e2e_kit.images import give_all
 from e2e_kit.prometheus import Prometheus
 from e2e_kit.reboot import RebootedNode
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.charts import objects, rendered
@@ -108,7 +109,7 @@ MISSING = "[node_problem] device_count: 7 of 8 devices"
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     documents = list(yaml.safe_load_all(EXAMPLE.read_text()))
     spec = documents[-1]["spec"]
     spec |= {"workerFeatures": FEATURES, "partitionConfiguration": PARTITIONS, **CHECKED}

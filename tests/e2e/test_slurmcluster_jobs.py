@@ -24,6 +24,7 @@ from e2e_kit import images as kit_images
 from e2e_kit import registry
 from e2e_kit.images import give_all
 from e2e_kit.jail_containers import CACHE, IMAGE, INSIDE, Containers, with_pyxis
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.demo_login import Ssh, login, ssh_key
@@ -103,7 +104,7 @@ class Jailed:
 
 @pytest.fixture(scope="module")
 def jailed(site: Site) -> Generator[Jailed]:
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     kit_images.load(site.node, registry.IMAGE)
     containers, documents = Containers(), list(yaml.safe_load_all(EXAMPLE.read_text()))
     with_pyxis(documents[-1]["spec"])

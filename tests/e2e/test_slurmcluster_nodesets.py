@@ -21,6 +21,7 @@ from e2e_kit.api import Json, condition, ready, restarts
 from e2e_kit.exporter import Exporter
 from e2e_kit.hybrid import network
 from e2e_kit.images import give_all
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from e2e_kit.slurmcluster_records import ClusterRecords
@@ -52,7 +53,7 @@ KEYS = ("munge.key", "rest_jwt.key", "ssh_host_ed25519_key")
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
     mariadb.load(site.node)
-    images = give_all(site.node, [*build_jail().values(), build_slurm()["slurmdbd"]])
+    images = give_all(site.node, [*build_jail(RELEASE).values(), build_slurm(RELEASE)["slurmdbd"]])
     name = f"nodesets-{secrets.token_hex(2)}"
     text = (EXAMPLES / "slurmcluster-nodesets.yaml").read_text()
     made = SlurmClusterSite(site, name, text, images, workers=BOTH, prefix="cpu-", name="cpu")
@@ -67,7 +68,7 @@ def cluster(site: Site) -> Generator[SlurmClusterSite]:
 @pytest.fixture(scope="module")
 def bare(site: Site, cluster: SlurmClusterSite) -> SlurmClusterSite:
     """A SlurmCluster without a jail, in the namespace of the other one."""
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     text = (EXAMPLES / "slurmcluster-without-jail.yaml").read_text()
     public = ssh_key().with_suffix(".pub").read_text().strip()
     text = text.replace("sshRootPublicKeys: []", f'sshRootPublicKeys: ["{public}"]')
@@ -81,7 +82,7 @@ def bare(site: Site, cluster: SlurmClusterSite) -> SlurmClusterSite:
 @pytest.fixture(scope="module")
 def rooted(site: Site, cluster: SlurmClusterSite) -> Generator[SlurmClusterSite]:
     """The same names in another namespace, with a root for each worker."""
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     documents = list(yaml.safe_load_all((EXAMPLES / "slurmcluster-nodesets.yaml").read_text()))[:4]
     documents[2]["spec"]["jailMode"] = "PerWorker"
     documents[2]["spec"]["partitionConfiguration"]["partitions"] = [MAIN]

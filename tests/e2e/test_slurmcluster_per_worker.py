@@ -12,6 +12,7 @@ import yaml
 
 from e2e_kit.api import condition
 from e2e_kit.images import give_all
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.images import build_jail
@@ -44,7 +45,7 @@ dpkg -i /tmp/marker.deb
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     documents = list(yaml.safe_load_all(EXAMPLE.read_text()))
     spec = documents[-1]["spec"]
     spec["jailMode"] = "PerWorker"

@@ -19,6 +19,7 @@ import yaml
 from e2e_kit import openldap
 from e2e_kit.api import Json, condition, ready
 from e2e_kit.images import give_all
+from e2e_kit.release import PARSER, RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from e2e_kit.ssh import make_key, ssh
@@ -166,7 +167,7 @@ def parts(image: str) -> Json:
 @pytest.fixture(scope="module")
 def place(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
     openldap.load(site.node)
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     key, public = make_key(tmp_path_factory.mktemp("ssh"))
     tls = openldap.certificates()
     entries = (
@@ -205,7 +206,7 @@ def place(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Generator[Pla
 @pytest.fixture(scope="module")
 def bare(place: Place) -> Place:
     """A SlurmCluster without a jail beside the other one, with the same directory."""
-    images = give_all(place.site.node, build_jail().values())
+    images = give_all(place.site.node, build_jail(RELEASE).values())
     text = without_jail(images, place.key.with_suffix(".pub").read_text())
     made = SlurmClusterSite(
         *(place.site, place.cluster.namespace, text, images),
@@ -313,7 +314,7 @@ _TOKEN = "export $(scontrol token)"
 def _curl(path: str, options: str = "") -> str:
     return (
         f'curl -s -H "X-SLURM-USER-TOKEN: $SLURM_JWT" {options} '
-        f"http://cpu-rest-svc:6820/slurm/v0.0.44/{path}"
+        f"http://cpu-rest-svc:6820/slurm/{PARSER}/{path}"
     )
 
 

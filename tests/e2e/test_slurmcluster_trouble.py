@@ -20,6 +20,7 @@ import pytest
 from e2e_kit.api import Json, condition, ready
 from e2e_kit.images import give_all
 from e2e_kit.operator_kills import killed_at_writes
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.base.times import parse
@@ -98,7 +99,7 @@ class Trouble:
 
 @pytest.fixture(scope="module")
 def trouble(site: Site) -> Generator[Trouble]:
-    images = dict(give_all(site.node, build_jail().values()))
+    images = dict(give_all(site.node, build_jail(RELEASE).values()))
     namespace, key = f"trouble-{secrets.token_hex(2)}", secrets.token_bytes(1024)
     cluster = SlurmClusterSite(site, namespace, EXAMPLE, images)
     try:

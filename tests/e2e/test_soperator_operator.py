@@ -15,6 +15,7 @@ from e2e_kit import by_chart
 from e2e_kit.api import Json, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.images import give_all
+from e2e_kit.release import RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME as CLUSTER
 from e2e_kit.slurmcluster import SlurmClusterSite
@@ -85,7 +86,7 @@ def install_soperator(site: Site, release: Release) -> None:
 @pytest.fixture(scope="module")
 def values(site: Site) -> Json:
     """Values of the SlurmCluster."""
-    images = give_all(site.node, build_jail().values())
+    images = give_all(site.node, build_jail(RELEASE).values())
     return by_chart.slurmcluster_values(site, images, CLUSTER)
 
 

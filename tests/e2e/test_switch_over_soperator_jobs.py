@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 from e2e_kit.api import Json, condition
+from e2e_kit.release import RELEASE
 from e2e_kit.site import eventually
 from e2e_kit.soperator_cluster import SLURM_LINES, SoperatorCluster, differences, give
 from penstock.controllers.runtime.apis import NEBIUS
@@ -52,7 +53,7 @@ class Used(SoperatorCluster):
 
     def __init__(self, node: Node, version: str) -> None:
         operator = build_operator()
-        self.roles = give(node, [*build_jail().values(), *operator.values()])
+        self.roles = give(node, [*build_jail(RELEASE).values(), *operator.values()])
         super().__init__(node, self.roles, version)
         self.workers, self.partition = WORKERS[version], PARTITION[version]
         self.slurmctld, self.sshd = f"{self.prefix}controller-0", f"{self.prefix}login-0"

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from e2e_kit import manifests
 from e2e_kit.api import Json, ready
+from e2e_kit.release import PARSER
 from e2e_kit.shell import Shell
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
@@ -21,7 +22,6 @@ from penstock.slurm.auth import jwt
 
 T = TypeVar("T")
 
-VERSION = "v0.0.44"
 _CONTROLLER = f"{manifests.NAME}-controller-0"
 
 
@@ -33,7 +33,7 @@ class Cluster:
         self.namespace = namespace
         self.restapi = manifests.NAME
         """The RestApi that the test itself asks."""
-        self.parser = VERSION
+        self.parser = PARSER
         """The data parser that it asks for."""
         self.jwt_secret: tuple[str, str] = (f"{manifests.NAME}-auth-jwt", "jwt.key")
         """Secret and key of what tokens are signed with."""

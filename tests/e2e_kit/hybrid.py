@@ -17,8 +17,9 @@ from typing import Any
 
 from e2e_kit import manifests
 from e2e_kit.api import Json, condition, ready
-from e2e_kit.cluster import VERSION, Cluster
+from e2e_kit.cluster import Cluster
 from e2e_kit.external_hosts import SLURM_UID, Host
+from e2e_kit.release import PARSER
 from e2e_kit.site import Site, eventually
 
 LONG_S = 180.0
@@ -256,7 +257,7 @@ def network(site: Site, namespace: str) -> tuple[int, str]:
 
 def asked(host: Host, cluster: Cluster) -> Json:
     """Nodes by an external slurmrestd."""
-    url = f"http://{host.address}:6820/slurm/{VERSION}/nodes/"
+    url = f"http://{host.address}:6820/slurm/{PARSER}/nodes/"
     request = urllib.request.Request(url, headers={"X-SLURM-USER-TOKEN": cluster.token("slurm")})
     with urllib.request.urlopen(request, timeout=20) as answer:
         found: Json = json.load(answer)

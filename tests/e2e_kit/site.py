@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from e2e_kit.api import Api, Json
 from e2e_kit.patience import patience
+from e2e_kit.release import RELEASE
 from penstock.base import yaml_text
 from penstock.local import install
 from penstock.local.errors import LocalError
@@ -55,7 +56,7 @@ class Site:
 
     def install(self) -> None:
         """Images, kinds and operator."""
-        target = BuiltIn(self.node.name)
+        target = BuiltIn(self.node.name, RELEASE)
         self.images = target.load()
         install.install(target, self.images)
 

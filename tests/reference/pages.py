@@ -17,6 +17,7 @@ from reference import (
     metrics,
     privileges,
     variables,
+    versions_run,
 )
 from reference.page import Page
 from reference.source import ROOT
@@ -37,6 +38,7 @@ def pages() -> list[Page]:
         flags.page(),
         variables.page(),
         privileges.page(),
+        versions_run.page(),
         *charts.pages(),
     ]
     lines = [f"- [{one.subject}]({one.name}.md)" for one in found]

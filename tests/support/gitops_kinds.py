@@ -15,8 +15,9 @@ from pathlib import Path
 
 from penstock.local.cache import digest, keyed
 from penstock.local.golang import ENVIRONMENT, Program, compiled, go_mod, toolchain
-from penstock.local.programs import APISERVER
+from penstock.local.programs import kubernetes
 
+_APISERVER = kubernetes("kube-apiserver")
 ARGO_CD = "github.com/argoproj/argo-cd/v2@v2.14.2"
 APPLICATION = "manifests/crds/application-crd.yaml"
 """Path of the definition in Argo CD's module."""
@@ -42,14 +43,14 @@ CONTROLLER_GEN = Program(
     name="controller-gen",
     package="sigs.k8s.io/controller-tools/cmd/controller-gen",
     requires={
-        **APISERVER.requires,
+        **_APISERVER.requires,
         "sigs.k8s.io/controller-tools": "v0.19.0",
         "github.com/fatih/color": "v1.18.0",
         "github.com/gobuffalo/flect": "v1.0.3",
         "golang.org/x/mod": "v0.27.0",
         "golang.org/x/tools": "v0.36.0",
     },
-    staging=APISERVER.staging,
+    staging=_APISERVER.staging,
     # The libraries are then those of the API server, which the compiler has in its cache.
     bare=("sigs.k8s.io/controller-tools",),
 )

@@ -180,6 +180,12 @@ VARIABLES: Final = (
         "Folder of the built-in nodes.",
     ),
     Variable(
+        "PENSTOCK_KUBERNETES",
+        "penstock local",
+        "1.34",
+        "Minor version of Kubernetes that new built-in nodes get.",
+    ),
+    Variable(
         "XDG_CACHE_HOME",
         "penstock local, penstock images",
         "~/.cache",

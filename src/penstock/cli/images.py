@@ -223,14 +223,16 @@ def _as_json(one: images.ImageArchive) -> Json:
 
 
 def _built(release: Release, *, jail: bool) -> Sequence[images.ImageArchive]:
-    of_jail = (images.build_jail, images.build_nfs_server, images.build_backup)
-    more = {role: image for build in of_jail for role, image in build().items()} if jail else {}
-    return list({**images.build_slurm(release), **images.build_operator(), **more}.values())
+    more: dict[str, images.ImageArchive] = {}
+    if jail:
+        builds = (images.build_jail, images.build_nfs_server, images.build_backup)
+        more = {role: image for build in builds for role, image in build(release).items()}
+    return list({**images.build_all(release), **more}.values())
 
 
 def _release(slurm: str, engine: str | None, *, jail: bool) -> Release:
-    if jail and (engine or slurm != LATEST.tag):
-        raise typer.BadParameter(f"--jail goes without --engine, and with Slurm {LATEST.tag} only")
+    if jail and engine:
+        raise typer.BadParameter("--jail goes without --engine")
     if engine and slurm != LATEST.tag:
         raise typer.BadParameter("--slurm goes without --engine")
     release = next((one for one in RELEASES if one.tag == slurm), None)

@@ -17,6 +17,7 @@ from penstock.local.errors import LocalError
 from penstock.local.linux import require_root_linux
 from penstock.local.node import DEFAULT_NAME, Node, NodeStatus, Status, all_nodes
 from penstock.local.process import Process
+from penstock.local.versions import CHOICE, KUBERNETES, RELEASES
 
 app = typer.Typer(
     help="A real Kubernetes on this machine, for trying and testing.", no_args_is_help=True
@@ -25,6 +26,14 @@ node_app = typer.Typer(help="The Kubernetes nodes of a cluster.", no_args_is_hel
 app.add_typer(node_app, name="node")
 
 Name = Annotated[str, typer.Option(help="Which cluster; several can live side by side.")]
+Kubernetes = Annotated[
+    str,
+    typer.Option(
+        metavar="MINOR",
+        envvar=CHOICE,
+        help=f"The minor version: {', '.join(RELEASES)}; {KUBERNETES} unless given.",
+    ),
+]
 NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Its name in Kubernetes.")]
 
 
@@ -32,6 +41,7 @@ NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Its name in Kuber
     epilog=examples(
         "penstock local up",
         "penstock local up --nodes 3",
+        "penstock local up --kubernetes 1.35",
         "penstock local up --name big --size fleet --nodes 500",
     )
 )
@@ -55,19 +65,20 @@ def up(
         str,
         typer.Option(metavar="NAME,...", help="What the nodes are called, the first one first."),
     ] = "",
+    kubernetes: Kubernetes = "",
 ) -> None:
     """Bring the cluster up and wait until it serves; nodes that it lacks are added."""
     with _reporting_errors():
         names = [one.strip() for one in node_names.split(",")] if node_names else []
-        node = Node(name).up(size, nodes=nodes, names=names)
+        node = Node(name).up(size, nodes=nodes, names=names, kubernetes=kubernetes)
     typer.echo(f"export KUBECONFIG={node.kubeconfig_path}")
 
 
 @app.command(epilog=examples("penstock local prepare"))
-def prepare() -> None:
+def prepare(kubernetes: Kubernetes = "") -> None:
     """Compile and fetch all that nodes are made of, so that nothing waits for it later."""
     with _reporting_errors():
-        parts.everything()
+        parts.everything(kubernetes)
 
 
 @app.command(epilog=examples("penstock local down", "penstock local down --all"))

@@ -7,6 +7,7 @@ from penstock.local.addresses import Addresses
 from penstock.local.config import CONTAINERD_SOCKET, PKI, SIMULATED_KUBELET
 from penstock.local.golang import Program
 from penstock.local.plan import Component
+from penstock.local.versions import KUBERNETES
 
 ETCD = "http://127.0.0.1:2379"
 API = "127.0.0.1:6443"
@@ -32,32 +33,32 @@ class Size(enum.StrEnum):
     """The control plane, with KWOK in the place of kubelets: simulated nodes by the thousand."""
 
 
-PROGRAMS: dict[Size, tuple[Program, ...]] = {
-    Size.API: (programs.APISERVER, programs.KUBECTL),
+_API = ("kube-apiserver", "kubectl")
+_CONTROL = (*_API, "kube-controller-manager", "kube-scheduler")
+_MACHINE = ("kubelet", "kube-proxy")
+_OF_KUBERNETES = {Size.API: _API, Size.NODE: (*_CONTROL, *_MACHINE), Size.FLEET: _CONTROL}
+_OTHERS: dict[Size, tuple[Program, ...]] = {
+    Size.API: (),
     Size.NODE: (
-        programs.APISERVER,
-        programs.KUBECTL,
-        programs.CONTROLLER_MANAGER,
-        programs.SCHEDULER,
-        programs.KUBELET,
-        programs.PROXY,
         programs.CRICTL,
         programs.COREDNS_PROGRAM,
         programs.PAUSE,
         programs.VOLUMES,
     ),
-    Size.FLEET: (
-        programs.APISERVER,
-        programs.KUBECTL,
-        programs.CONTROLLER_MANAGER,
-        programs.SCHEDULER,
-        programs.KWOK_PROGRAM,
-    ),
+    Size.FLEET: (programs.KWOK_PROGRAM,),
 }
 
 
-FURTHER_PROGRAMS = (programs.KUBELET, programs.PROXY, programs.CRICTL)
-"""Of a Kubernetes node beside the first of its cluster."""
+def programs_of(size: Size, kubernetes: str = KUBERNETES) -> tuple[Program, ...]:
+    """The programs of a cluster's first node, which has this release of Kubernetes."""
+    found = (programs.kubernetes(name, kubernetes) for name in _OF_KUBERNETES[size])
+    return (*found, *_OTHERS[size])
+
+
+def further_programs(kubernetes: str = KUBERNETES) -> tuple[Program, ...]:
+    """Those of a Kubernetes node beside the first of its cluster."""
+    found = (programs.kubernetes(name, kubernetes) for name in _MACHINE)
+    return (*found, programs.CRICTL)
 
 
 def further_components(name: str, addresses: Addresses, number: int) -> list[Component]:

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.local import cgroups, files, given_images, inotify, launch, network, process, record
 from penstock.local.addresses import MOST_NODES
 from penstock.local.bringup import Waiter
-from penstock.local.components import FURTHER_PROGRAMS, further_components
+from penstock.local.components import further_components, further_programs
 from penstock.local.config import CONTAINERD_SOCKET
 from penstock.local.errors import LocalError
 from penstock.local.golang import compiled
@@ -59,7 +59,8 @@ def add(cluster: Cluster, name: str) -> None:
     layout.folder.mkdir(mode=0o700, parents=True)
     record.save(layout, there)
     with step(f"adding the Kubernetes node {name}"):
-        programs = {program.name: compiled(program) for program in FURTHER_PROGRAMS}
+        wanted = further_programs(cluster.record.kubernetes)
+        programs = {program.name: compiled(program) for program in wanted}
         files.write_further(layout, there, programs, cluster.record.owner)
         _boot(cluster, layout, there)
     record.save(layout, replace(there, complete=True))

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock import __version__
@@ -20,7 +20,7 @@ from penstock.local.recipes import (
     IMAGES,
     JAIL_RECIPES,
     JAIL_ROLES,
-    JAIL_ROOT,
+    JAIL_SUITE,
     LATEST,
     NFS_SERVER,
     OPERATOR,
@@ -67,12 +67,12 @@ class ImageArchive:
         return reference(self.role, version_tag(self.role, release=self.release))
 
 
-def build_all() -> dict[str, ImageArchive]:
+def build_all(release: Release = LATEST) -> dict[str, ImageArchive]:
     """Every image by role, built where the cache has none of the present source.
 
     Needs root on Debian. Raises LocalError with the words of the tool that failed.
     """
-    return {**build_slurm(), **build_operator()}
+    return {**build_slurm(release), **build_operator()}
 
 
 def build_slurm(release: Release = LATEST) -> dict[str, ImageArchive]:
@@ -110,47 +110,52 @@ def build_operator() -> dict[str, ImageArchive]:
         return _archives("images-operator", keys[OPERATOR.role], keys, build)
 
 
-def build_jail() -> dict[str, ImageArchive]:
+def build_jail(release: Release = LATEST) -> dict[str, ImageArchive]:
     """Images of a SlurmCluster: munge, populate-jail, and its slurmctld, slurmd and login.
 
     No other suite of tests and no demo needs them, so `build_all` leaves them out.
     """
-    keys = _keys()
+    keys = _keys(release)
     exported = {role: keys[role] for role in JAIL_ROLES}
+    root = replace(release, suite=JAIL_SUITE)
 
     def build(folder: Path) -> None:
-        with buildah.store() as store, progress.step("build the images of the jail"):
-            store.import_base(JAIL_ROOT.suite)
-            _build(store, POPULATE_JAIL, IMAGES, keys, JAIL_ROOT)
+        title = f"build the images of the jail of Slurm {release.tag}"
+        with buildah.store(release.suite) as store, progress.step(title):
+            store.import_base(root.suite)
+            _build(store, POPULATE_JAIL, IMAGES, keys, root)
             for recipe in JAIL_RECIPES:
-                _build_from_below(store, recipe, keys)
-            _export(store, exported, folder)
+                _build_from_below(store, recipe, keys, release)
+            _export(store, exported, folder, release)
 
-    return _archives("images-jail", digest(*exported.values()), exported, build)
+    name = "images-jail" if release is LATEST else f"images-jail-{release.tag}"
+    return _archives(name, digest(*exported.values()), exported, build, release)
 
 
-def build_nfs_server() -> dict[str, ImageArchive]:
+def build_nfs_server(release: Release = LATEST) -> dict[str, ImageArchive]:
     """The image of the chart `nfs-server`, which a registry is given with those of the jail."""
-    keys = {NFS_SERVER.role: NFS_SERVER.key(buildah.BASE_KEY)}
-
-    def build(folder: Path) -> None:
-        with buildah.store() as store, progress.step("build the NFS server's image"):
-            _build(store, NFS_SERVER, IMAGES, keys)
-            _export(store, keys, folder)
-
-    return _archives("images-nfs", keys[NFS_SERVER.role], keys, build)
+    return _without_slurm("images-nfs", NFS_SERVER, "the NFS server", release)
 
 
-def build_backup() -> dict[str, ImageArchive]:
+def build_backup(release: Release = LATEST) -> dict[str, ImageArchive]:
     """The image of the Jobs of Backups and Restores."""
-    keys = {BACKUP.role: BACKUP.key(buildah.BASE_KEY)}
+    return _without_slurm("images-backup", BACKUP, "backups", release)
+
+
+def _without_slurm(
+    name: str, recipe: Recipe, title: str, release: Release
+) -> dict[str, ImageArchive]:
+    """An image without Slurm, called as those of a release are: charts look for all by one tag."""
+    keys = {recipe.role: recipe.key(buildah.BASE_KEY)}
+    called = replace(LATEST, tag=release.tag)
 
     def build(folder: Path) -> None:
-        with buildah.store() as store, progress.step("build the image of backups"):
-            _build(store, BACKUP, IMAGES, keys)
-            _export(store, keys, folder)
+        with buildah.store() as store, progress.step(f"build the image of {title}"):
+            _build(store, recipe, IMAGES, keys, called)
+            _export(store, keys, folder, called)
 
-    return _archives("images-backup", keys[BACKUP.role], keys, build)
+    entry = name if release is LATEST else f"{name}-{release.tag}"
+    return _archives(entry, keys[recipe.role], keys, build, called)
 
 
 def key_of(role: str) -> str:
@@ -162,18 +167,20 @@ def stored(store: buildah.Store, role: str) -> str:
     """The name of such an image in the store, built there if need be: to build others on it."""
     keys = _keys()
     if role == POPULATE_JAIL.role:
-        store.import_base(JAIL_ROOT.suite)
-        _build(store, POPULATE_JAIL, IMAGES, keys, JAIL_ROOT)
+        root = replace(LATEST, suite=JAIL_SUITE)
+        store.import_base(root.suite)
+        _build(store, POPULATE_JAIL, IMAGES, keys, root)
     else:
         recipes = {one.role: one for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
         _build_from_below(store, recipes[role], keys)
     return _exact(role, keys)
 
 
-def _keys() -> dict[str, str]:
+def _keys(release: Release = LATEST) -> dict[str, str]:
     """Digests of images of Slurm and of a SlurmCluster, by role."""
-    keys = {one.role: one.key(buildah.BASE_KEY) for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
-    return keys | {POPULATE_JAIL.role: POPULATE_JAIL.key(buildah.base_key(JAIL_ROOT.suite))}
+    below = buildah.base_key(release.suite)
+    keys = {one.role: one.key(below) for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
+    return keys | {POPULATE_JAIL.role: POPULATE_JAIL.key(buildah.base_key(JAIL_SUITE))}
 
 
 def _build_children(
@@ -191,12 +198,14 @@ def _build_children(
             list(pool.map(grow, children))
 
 
-def _build_from_below(store: buildah.Store, recipe: Recipe, keys: Mapping[str, str]) -> None:
-    """Build an image and those that it is built from, of the latest release."""
+def _build_from_below(
+    store: buildah.Store, recipe: Recipe, keys: Mapping[str, str], release: Release = LATEST
+) -> None:
+    """Build an image and those that it is built from."""
     for one in (recipe.parent, *(other for _, other in recipe.also)):
         if one is not None:
-            _build_from_below(store, one, keys)
-    _build(store, recipe, IMAGES, keys)
+            _build_from_below(store, one, keys, release)
+    _build(store, recipe, IMAGES, keys, release)
 
 
 def _build(

@@ -22,10 +22,11 @@ from penstock.local import (
     plain_http,
     process,
     record,
+    versions,
 )
 from penstock.local.addresses import MOST_NODES
 from penstock.local.cache import locked
-from penstock.local.components import PROGRAMS, Size, components
+from penstock.local.components import Size, components, programs_of
 from penstock.local.errors import LocalError
 from penstock.local.golang import compiled
 from penstock.local.layout import Layout, check_name, state_dir
@@ -84,6 +85,7 @@ class Node:
         *,
         nodes: int | None = None,
         names: Sequence[str] = (),
+        kubernetes: str = "",
     ) -> "Node":
         """Bring the node up and wait until it serves; nothing is done when it is up already.
 
@@ -91,12 +93,17 @@ class Node:
         of Size.NODE (1 unless given), which are called `names`, and for those that lack one
         NAME-2, NAME-3... Nodes that a running cluster lacks are added, those that were stopped
         are started, others are kept. A cluster of another size, or one that did not come up
-        completely, is taken down first. Raises LocalError.
+        completely, is taken down first.
+
+        `kubernetes` is a minor version, such as 1.35; if it is empty, a new cluster gets that of
+        PENSTOCK_KUBERNETES or the default, and one that is there keeps its own. Raises LocalError,
+        also when it has another one.
         """
         require_root_linux()
         size = Size(size)
         wanted = node_names(self.name, size, nodes, names)
-        programs = {program.name: compiled(program) for program in PROGRAMS[size]}
+        release = self._release(kubernetes, size)
+        programs = {program.name: compiled(program) for program in programs_of(size, release)}
         root = node_root()
         clear_abandoned()
         with locked(self._layout.lock):
@@ -108,7 +115,7 @@ class Node:
                     inotify.check(inotify.FIRST_NODE + inotify.FURTHER_NODE * (len(wanted) - 1))
                 bound = self.name in self._bound
                 starter = this_process(bound=bound)
-                there = record.reserve(self._layout, size, root, starter, wanted[0])
+                there = record.reserve(self._layout, size, root, starter, wanted[0], release)
                 with step(f"starting Kubernetes ({size}) as {self.name}"):
                     first = self._start(there, programs)
             if size is Size.FLEET:
@@ -299,6 +306,18 @@ class Node:
     ) -> None:
         self._bound.discard(self.name)
         self.down()
+
+    def _release(self, minor: str, size: Size) -> str:
+        """The release of Kubernetes to have: that of a running cluster, which cannot change."""
+        wanted, there = versions.kubernetes(minor), record.load(self._layout)
+        if there is None or not there.complete or there.size is not size:
+            return wanted
+        if minor and wanted != there.kubernetes:
+            raise LocalError(
+                f"Cluster {self.name} runs Kubernetes {there.kubernetes}, not {wanted}. Take it "
+                f"down first: penstock local down --name {self.name}"
+            )
+        return there.kubernetes
 
     def _start(self, there: Record, programs: dict[str, Path]) -> Process:
         files.write(self._layout, there, programs)

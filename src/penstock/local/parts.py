@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from penstock.local import programs
-from penstock.local.components import PROGRAMS, Size
+from penstock.local import programs, versions
+from penstock.local.components import Size, programs_of
 from penstock.local.golang import Program, compiled
 from penstock.local.images import build_all, build_jail, build_slurm
 from penstock.local.linux import require_root_linux
@@ -18,15 +18,17 @@ def prepare(
     releases: Sequence[Release] = (),
     *,
     jail: bool = False,
+    kubernetes: str = "",
 ) -> None:
     """Fill the cache with what it lacks: the programs of nodes of these sizes, root and images.
 
     And the programs that are wanted `also`, images of further `releases` of Slurm, and those of a
-    SlurmCluster (`jail`). With an empty cache it takes minutes, and seconds to bring a node up
-    after that. Raises LocalError.
+    SlurmCluster (`jail`); `kubernetes` is a minor version. With an empty cache it takes minutes,
+    and seconds to bring a node up after that. Raises LocalError.
     """
     require_root_linux()
-    of_nodes = {program.name: program for size in sizes for program in PROGRAMS[size]}
+    release = versions.kubernetes(kubernetes)
+    of_nodes = {program.name: program for size in sizes for program in programs_of(size, release)}
     wanted = (*of_nodes.values(), *also)
     # A compiler alone leaves a processor idle while it fetches and links. Programs of Kubernetes
     # share most of what is compiled, so they come one after the other; no other shares much.
@@ -40,15 +42,15 @@ def prepare(
             row.result()
 
 
-def everything() -> None:
-    """Fill the cache with all that the tests need. Raises LocalError."""
+def everything(kubernetes: str = "") -> None:
+    """Fill the cache with all that the tests need, on that minor version. Raises LocalError."""
     also = (
         programs.METRICS_SERVER_PROGRAM,
         programs.HELM_PROGRAM,
         programs.PROMETHEUS_PROGRAM,
         programs.PROMTOOL,
     )
-    prepare(tuple(Size), also=also, releases=(OLDEST,), jail=True)
+    prepare(tuple(Size), also=also, releases=(OLDEST,), jail=True, kubernetes=kubernetes)
 
 
 def _compile(wanted: Sequence[Program]) -> None:

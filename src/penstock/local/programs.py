@@ -15,33 +15,33 @@ from penstock.local.versions import (
 )
 
 _SOURCES = Path(__file__).parent / "go"
-_STAGING = "v0." + KUBERNETES.partition(".")[2]
 _MINOR = KUBERNETES.split(".")[1]
 
 
-def kubernetes(name: str) -> Program:
+def _staging(release: str) -> str:
+    """The version of the modules that Kubernetes is made of."""
+    return "v0." + release.partition(".")[2]
+
+
+_STAGING = _staging(KUBERNETES)
+
+
+def kubernetes(name: str, release: str = KUBERNETES) -> Program:
     """A program of `k8s.io/kubernetes/cmd`."""
     version = "k8s.io/component-base/version"
     return Program(
         name=name,
         package=f"k8s.io/kubernetes/cmd/{name}",
-        requires={"k8s.io/kubernetes": f"v{KUBERNETES}"},
-        staging=_STAGING,
+        requires={"k8s.io/kubernetes": f"v{release}"},
+        staging=_staging(release),
         # Without these the server reports v0.0.0, and charts reject it.
         variables={
-            f"{version}.gitVersion": f"v{KUBERNETES}",
+            f"{version}.gitVersion": f"v{release}",
             f"{version}.gitMajor": "1",
-            f"{version}.gitMinor": _MINOR,
+            f"{version}.gitMinor": release.split(".")[1],
         },
     )
 
-
-APISERVER = kubernetes("kube-apiserver")
-CONTROLLER_MANAGER = kubernetes("kube-controller-manager")
-SCHEDULER = kubernetes("kube-scheduler")
-KUBELET = kubernetes("kubelet")
-PROXY = kubernetes("kube-proxy")
-KUBECTL = kubernetes("kubectl")
 
 COREDNS_PROGRAM = Program(
     name="coredns",

@@ -121,8 +121,8 @@ NFS_SERVER = Recipe("nfs-server")
 """A server for a jail without a class of ReadWriteMany."""
 BACKUP = Recipe("backup")
 """restic, which the Jobs of Backups and Restores run."""
-JAIL_ROOT = Release(LATEST.tag, OLDEST.suite)
-"""The suite of the jail's own root, and the tag of the daemons that it goes with."""
+JAIL_SUITE = OLDEST.suite
+"""The Debian suite of the jail's own root, whichever the daemons come from."""
 JAIL_ROLES = ("munge", "populate-jail", "jail-slurmctld", "jail-slurmd", "jail-login")
 """Images that pods of a SlurmCluster run, beside the operator's."""
 ROLES = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "slurm", "operator")

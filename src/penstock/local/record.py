@@ -10,6 +10,7 @@ from penstock.local.cache import locked
 from penstock.local.components import Size
 from penstock.local.layout import Layout, is_name, state_dir
 from penstock.local.starter import Starter
+from penstock.local.versions import KUBERNETES
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Record:
     starter: Starter | None = None
     node: str = ""
     """What its first node is called in Kubernetes; empty for the cluster's name."""
+    kubernetes: str = KUBERNETES
+    """The release that its nodes run."""
 
     @property
     def owner(self) -> tuple[int, int] | None:
@@ -95,7 +98,12 @@ def save(layout: Layout, record: Record | Further) -> None:
 
 
 def reserve(
-    layout: Layout, size: Size, root: Path, starter: Starter | None = None, node: str = ""
+    layout: Layout,
+    size: Size,
+    root: Path,
+    starter: Starter | None = None,
+    node: str = "",
+    kubernetes: str = KUBERNETES,
 ) -> Record:
     """Take a free address block for a new node and write its record."""
     with locked(state_dir() / ".blocks.lock"):
@@ -103,7 +111,9 @@ def reserve(
         taken = {other.block for other in others if other and other.name != layout.name}
         routed = routes(Path("/proc/net/route").read_text())
         block = choose(layout.name, taken, routed).block
-        record = Record(layout.name, size, block, str(root), starter=starter, node=node)
+        record = Record(
+            layout.name, size, block, str(root), starter=starter, node=node, kubernetes=kubernetes
+        )
         layout.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         save(layout, record)
     return record

@@ -15,7 +15,7 @@ from penstock.local.node import DEFAULT_NAME, Node
 from penstock.local.programs import METRICS_SERVER_PROGRAM
 from penstock.local.progress import step
 from penstock.local.push import Push
-from penstock.local.recipes import LOCAL, ROLES, reference, version_tag
+from penstock.local.recipes import LATEST, LOCAL, ROLES, Release, reference, version_tag
 
 KIND_CLUSTER = "penstock"
 
@@ -101,10 +101,11 @@ class Target(ABC):
 
 
 class BuiltIn(Target):
-    """The built-in node of this machine."""
+    """The built-in node of this machine, and images of one release of Slurm."""
 
-    def __init__(self, name: str = DEFAULT_NAME) -> None:
+    def __init__(self, name: str = DEFAULT_NAME, release: Release = LATEST) -> None:
         self.node = Node(name)
+        self._release = release
         self.title = f"the built-in node {name}"
 
     @property
@@ -120,13 +121,13 @@ class BuiltIn(Target):
 
     def load(self) -> Images:
         """Build the images and import what the node does not have yet."""
-        built = images.build_all()
+        built = images.build_all(self._release)
         self._import(built.values())
-        return Images(reference("{role}"), built["operator"].exact)
+        return Images(reference("{role}", self._release.tag), built["operator"].exact)
 
     def load_jail(self) -> str:
         """Build the images of a SlurmCluster and import what the node does not have yet."""
-        self._import(images.build_jail().values(), "importing the jail's images")
+        self._import(images.build_jail(self._release).values(), "importing the jail's images")
         return LOCAL
 
     def running(self) -> bool:

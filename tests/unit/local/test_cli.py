@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from penstock.cli.local import app
 from penstock.local import record
 from penstock.local.components import Size
+from penstock.local.golang import Program
 from penstock.local.layout import Layout
 from penstock.local.node import Node
 from penstock.local.starter import Starter, this_process
@@ -79,6 +80,24 @@ def test_a_command_runs_only_in_a_node_that_runs(monkeypatch: pytest.MonkeyPatch
     assert "Cluster mine has no running node b; penstock local node list shows" in done.output
 
 
-def save(layout: Layout, starter: Starter) -> None:
+def test_a_running_cluster_keeps_its_kubernetes_and_another_is_rejected_before_any_compile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def compiled(program: Program) -> None:
+        raise AssertionError(f"{program.name} is compiled")
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("penstock.local.node.compiled", compiled)
+    save(Layout("mine"), this_process(bound=True), complete=True)
+    up = ["up", "--name", "mine", "--size", "api", "--kubernetes"]
+    done = CliRunner().invoke(app, [*up, "1.36"])
+    assert done.exit_code == 1
+    assert "runs Kubernetes 1.34.4, not 1.36.3. Take it down first: penstock local" in done.output
+    done = CliRunner().invoke(app, [*up, "1.28"])
+    assert "Kubernetes 1.28 is not available; use one of 1.33, 1.34, 1.35, 1.36" in done.output
+
+
+def save(layout: Layout, starter: Starter, *, complete: bool = False) -> None:
     layout.folder.mkdir()
-    record.save(layout, record.Record(layout.name, Size.API, 200, "/", starter=starter))
+    one = record.Record(layout.name, Size.API, 200, "/", complete=complete, starter=starter)
+    record.save(layout, one)

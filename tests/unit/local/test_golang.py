@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.local import golang, programs
-from penstock.local.components import PROGRAMS, Size
+from penstock.local.components import Size, programs_of
 
 KUBERNETES_GO_MOD = """\
 module k8s.io/kubernetes
@@ -21,7 +21,7 @@ def test_staging_modules_are_those_replaced_by_folders() -> None:
 
 
 def test_go_mod_replaces_staging_modules_by_their_releases() -> None:
-    text = golang.go_mod(programs.KUBELET, ["k8s.io/api"])
+    text = golang.go_mod(programs.kubernetes("kubelet"), ["k8s.io/api"])
     assert text.splitlines() == [
         "module penstock.local/kubelet",
         "",
@@ -46,7 +46,7 @@ def test_modules_whose_requirements_do_not_count_are_copies() -> None:
 
 def test_programs_report_their_version() -> None:
     assert ("k8s.io/component-base/version.gitVersion", "v1.34.4") in (
-        programs.APISERVER.variables.items()
+        programs.kubernetes("kube-apiserver").variables.items()
     )
 
 
@@ -68,13 +68,13 @@ def test_every_change_of_what_a_program_is_made_from_changes_its_key() -> None:
 def test_another_flag_of_the_compiler_makes_another_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = programs.KUBECTL.key
+    before = programs.kubernetes("kubectl").key
     monkeypatch.setattr(golang, "FLAGS", (*golang.FLAGS, "-race"))
-    assert programs.KUBECTL.key != before
+    assert programs.kubernetes("kubectl").key != before
 
 
 def test_a_small_node_compiles_no_kubelet_and_only_a_fleet_compiles_kwok() -> None:
-    names = {size: {program.name for program in PROGRAMS[size]} for size in Size}
+    names = {size: {program.name for program in programs_of(size)} for size in Size}
     assert names[Size.API] == {"kube-apiserver", "kubectl"}
     assert "kubelet" in names[Size.NODE] - names[Size.FLEET]
     assert "kwok" in names[Size.FLEET] - names[Size.NODE]

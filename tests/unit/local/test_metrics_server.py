@@ -1,6 +1,6 @@
 from penstock.local import metrics_server, programs
 from penstock.local.addresses import Addresses
-from penstock.local.components import FURTHER_PROGRAMS, PROGRAMS, Size, components
+from penstock.local.components import Size, components, further_programs, programs_of
 
 
 def test_metrics_server_is_beside_the_api_server_whatever_taints_are_there() -> None:
@@ -19,7 +19,7 @@ def test_metrics_server_is_beside_the_api_server_whatever_taints_are_there() -> 
 
 def test_no_node_compiles_or_runs_it_by_itself() -> None:
     for size in Size:
-        assert programs.METRICS_SERVER_PROGRAM not in PROGRAMS[size]
+        assert programs.METRICS_SERVER_PROGRAM not in programs_of(size)
 
 
 def test_the_api_server_forwards_users_to_the_servers_of_other_apis() -> None:
@@ -30,6 +30,6 @@ def test_the_api_server_forwards_users_to_the_servers_of_other_apis() -> None:
 
 
 def test_each_node_with_containers_has_the_client_of_its_runtime() -> None:
-    assert programs.CRICTL in PROGRAMS[Size.NODE]
-    assert programs.CRICTL in FURTHER_PROGRAMS
-    assert programs.CRICTL not in PROGRAMS[Size.API]
+    assert programs.CRICTL in programs_of(Size.NODE)
+    assert programs.CRICTL in further_programs()
+    assert programs.CRICTL not in programs_of(Size.API)

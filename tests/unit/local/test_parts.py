@@ -3,10 +3,11 @@ import threading
 import pytest
 
 from penstock.local import parts, programs
-from penstock.local.components import PROGRAMS, Size
+from penstock.local.components import Size, programs_of
 from penstock.local.errors import LocalError
 from penstock.local.golang import Program
 from penstock.local.recipes import Release
+from penstock.local.versions import RELEASES
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_all_that_nodes_of_any_size_are_made_of_is_prepared_once(made: list[str]) -> None:
     parts.everything()
-    names = {program.name for size in PROGRAMS.values() for program in size}
+    names = {program.name for size in Size for program in programs_of(size)}
     images = {"images", "images of 24.11", "images of the jail"}
     tools = {"helm", "metrics-server", "prometheus", "promtool"}
     assert sorted(made) == sorted({*names, *images, *tools, "root"})
@@ -61,7 +62,7 @@ def test_the_root_and_the_images_are_made_beside_the_compiler(
     together = threading.Barrier(2, timeout=10)
 
     def compiled(program: Program) -> None:
-        if program is programs.APISERVER:
+        if program.name == "kube-apiserver":
             together.wait()
 
     def root() -> None:
@@ -73,15 +74,36 @@ def test_the_root_and_the_images_are_made_beside_the_compiler(
     assert "images" in made
 
 
-@pytest.mark.parametrize("broken", [programs.APISERVER, programs.HELM_PROGRAM])
+@pytest.mark.parametrize("broken", [programs.kubernetes("kube-apiserver"), programs.HELM_PROGRAM])
 def test_what_cannot_be_compiled_is_reported_whichever_row_it_stands_in(
     broken: Program, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compiled(program: Program) -> None:
-        if program is broken:
+        if program == broken:
             raise LocalError(f"{program.name}: no compiler")
 
     monkeypatch.setattr(parts, "compiled", compiled)
     with pytest.raises(LocalError, match=broken.name):
         parts.everything()
     assert "images" in made
+
+
+def test_one_version_of_kubernetes_compiles_nothing_of_another(made: list[str]) -> None:
+    chosen = {
+        one.requires["k8s.io/kubernetes"]
+        for size in Size
+        for one in programs_of(size, RELEASES["1.36"])
+        if one.name.startswith("kube")
+    }
+    assert chosen == {f"v{RELEASES['1.36']}"}
+    parts.everything("1.36")
+    assert made.count("kube-apiserver") == 1
+
+
+@pytest.mark.parametrize("minor", ["1.29", "1.37", "2", "latest"])
+def test_a_version_of_kubernetes_that_is_not_available_is_rejected_with_those_that_are(
+    minor: str, made: list[str]
+) -> None:
+    with pytest.raises(LocalError, match=rf"{minor} is not available; use one of 1.33, .*1.36"):
+        parts.everything(minor)
+    assert not made

@@ -239,9 +239,17 @@ def test_images_of_the_jail_are_listed_on_request() -> None:
     assert names <= set(CliRunner().invoke(app, [*command, "--jail"]).output.splitlines())
 
 
-@pytest.mark.parametrize("options", [["--engine", "docker"], ["--slurm", "24.11"]])
-def test_images_of_the_jail_are_built_without_an_engine(options: list[str]) -> None:
-    done = CliRunner().invoke(app, ["build", "--jail", *options])
+def test_images_of_the_jail_of_an_older_release_have_its_tag_all_of_them() -> None:
+    command = ["list", "--prefix", "registry.example.com/team", "--jail", "--slurm", "24.11"]
+    names = set(CliRunner().invoke(app, command).output.split())
+    slurm = {name for name in names if f"operator:{__version__}" not in name}
+    assert len(names) == len(slurm) + 1
+    assert {name.partition(":")[2] for name in slurm} == {f"24.11-{__version__}"}
+    assert f"registry.example.com/team/backup:24.11-{__version__}" in slurm
+
+
+def test_images_of_the_jail_are_built_without_an_engine() -> None:
+    done = CliRunner().invoke(app, ["build", "--jail", "--engine", "docker"])
     assert done.exit_code == 2
     assert "--jail goes without --engine" in done.output
 
