@@ -13,14 +13,19 @@ from reference.page import Page, code, table
 
 
 def pages() -> list[Page]:
-    """One page for each API group."""
-    return [_page(group.name, group.version, group.kinds) for group in groups()]
+    """One page for each API group, whose kinds may be of several versions and registered apart."""
+    by_name: dict[str, list[KindInfo]] = {}
+    for group in groups():
+        by_name.setdefault(group.name, []).extend(group.kinds)
+    return [_page(name, kinds) for name, kinds in by_name.items()]
 
 
-def _page(name: str, version: str, kinds: Sequence[KindInfo]) -> Page:
+def _page(name: str, kinds: Sequence[KindInfo]) -> Page:
+    versions = dict.fromkeys(info.resource.version for info in kinds)
+    written = " and ".join(code(f"{name}/{version}") for version in versions)
     body = "\n".join(
         [
-            f"For everyone who writes objects of `apiVersion: {name}/{version}`. All kinds live in "
+            f"For everyone who writes objects of `apiVersion` {written}. All kinds live in "
             "a namespace. `kubectl explain KIND.spec` shows the same.\n",
             *(_kind(info) for info in kinds),
         ]
@@ -31,7 +36,8 @@ def _page(name: str, version: str, kinds: Sequence[KindInfo]) -> Page:
 def _kind(info: KindInfo) -> str:
     whole, resource = schema(info), info.resource
     names = ", ".join(map(code, (resource.plural, *info.short_names)))
-    lines = [f"## {resource.kind}\n", f"{whole['description']} For kubectl: {names}.\n"]
+    version = f"Version {code(resource.version)}; for kubectl: {names}."
+    lines = [f"## {resource.kind}\n", f"{whole['description']} {version}\n"]
     for part in ("spec", "status"):
         rows = _rows(whole["properties"][part], "")
         lines += [table((f"Field of {part}", "Type", "Default", "Meaning"), rows), ""]

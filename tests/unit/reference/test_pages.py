@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.api.registry import groups
 from reference.pages import FOLDER, pages, stale, write
+
+
+def test_each_page_has_a_name_of_its_own_and_each_kind_is_on_one() -> None:
+    """Two groups of one name overwrote each other's page once."""
+    found = pages()
+    assert len({one.name for one in found}) == len(found)
+    text = "\n".join(one.text for one in found if one.name.startswith("kinds-"))
+    names = [info.resource.kind for group in groups() for info in group.kinds]
+    assert [name for name in names if f"## {name}\n" not in text] == []
 
 
 def test_the_pages_are_those_of_the_code() -> None:
