@@ -14,6 +14,7 @@ from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.admission.webhooks import Webhooks
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.registry import SERVED_APIS
+from penstock.controllers.runtime import kubernetes_version
 from penstock.controllers.runtime.connectivity import Connect, connect
 from penstock.controllers.runtime.metrics import ALL
 from penstock.controllers.runtime.served_api import ApiControllers, ApiParts, ServedApi
@@ -176,7 +177,11 @@ def candidate(
 
 
 async def run(settings: Settings) -> None:
-    """Run the operator until SIGTERM. Raises KubeError and OSError when it cannot start."""
+    """Run the operator until SIGTERM.
+
+    Raises KubeError and OSError when it cannot start, and SystemExit on a Kubernetes that is not
+    supported.
+    """
     config = load()
     transport = HttpTransport(config)
     try:
@@ -205,6 +210,7 @@ async def run(settings: Settings) -> None:
                 identity=settings.identity,
                 apis=",".join(settings.apis),
             )
+            await kubernetes_version.check(transport)
             await manager.run(signals=True)
     finally:
         await transport.close()
