@@ -29,30 +29,30 @@ class Result:
         return self.failed == 0
 
 
-def path(pair: Pair, folder: Path = FOLDER) -> Path:
+def path(pair: Pair) -> Path:
     """Where the results of a pair are."""
-    return folder / f"kubernetes-{pair.kubernetes}-slurm-{pair.slurm}.toml"
+    return FOLDER / f"kubernetes-{pair.kubernetes}-slurm-{pair.slurm}.toml"
 
 
-def load(pair: Pair, folder: Path = FOLDER) -> dict[str, Result]:
+def load(pair: Pair) -> dict[str, Result]:
     """Results by file; none where the pair never ran."""
     try:
-        text = path(pair, folder).read_text()
+        text = path(pair).read_text()
     except FileNotFoundError:
         return {}
     return {name: Result(**found) for name, found in tomllib.loads(text).items()}
 
 
-def save(pair: Pair, results: Mapping[str, Result], folder: Path = FOLDER) -> None:
+def save(pair: Pair, results: Mapping[str, Result]) -> None:
     """Write the results, complete or not at all."""
-    folder.mkdir(exist_ok=True)
+    FOLDER.mkdir(exist_ok=True)
     lines = ["# Written by `make versions`."]
     for name, result in sorted(results.items()):
         said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in asdict(result).items())
         lines.append(f'"{name}" = {{ {said} }}')
-    new = path(pair, folder).with_suffix(".new")
+    new = path(pair).with_suffix(".new")
     new.write_text("\n".join(lines) + "\n")
-    new.rename(path(pair, folder))
+    new.rename(path(pair))
 
 
 def left(wanted: Iterable[str], results: Mapping[str, Result]) -> list[str]:

@@ -18,11 +18,7 @@ PAIR = pairs.parse("1.35/26.05")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Results are kept elsewhere."""
-
-    def path(pair: pairs.Pair, folder: Path = tmp_path) -> Path:
-        return folder / f"{pair.kubernetes}-{pair.slurm}.toml"
-
-    monkeypatch.setattr(results, "path", path)
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
     return tmp_path
 
 
@@ -52,9 +48,10 @@ def test_every_group_of_scenarios_has_a_file() -> None:
     assert not [one for one in files if not (pairs.ROOT / one).is_file()]
 
 
-def test_a_file_is_kept_once_its_last_test_ended_and_then_not_run_again() -> None:
+def test_a_file_is_kept_once_its_last_test_ended_and_then_not_run_again(folder: Path) -> None:
     tests = ["a.py::one", "a.py::two", "b.py::one", "b.py::two"]
     record(tests, {"a.py::one": "passed", "a.py::two": "skipped", "b.py::one": "passed"})
+    assert [one.name for one in folder.iterdir()] == ["kubernetes-1.35-slurm-26.05.toml"]
     kept = results.load(PAIR)
     assert (kept["a.py"].passed, kept["a.py"].skipped, kept["a.py"].commit) == (1, 1, "abc")
     assert results.left(["a.py", "b.py", "c.py"], kept) == ["b.py", "c.py"]
