@@ -9,7 +9,9 @@ written before anything else happens. So a step can be stopped at any point and 
 2. Once no worker is on it, the provider is asked to replace that uid. A node of the same name with
    another uid is the new one.
 3. A worker that runs on another Kubernetes node ends the recorded drain of its Slurm node: that was
-   about the machine that it left. A drain with any other reason stays.
+   about the machine that it left. A drain with any other reason stays. One of the health check
+   program is left to that check, which runs on the next machine before any job and undrains it when
+   it passes; only a check that undrains nothing within RETEST_S is not waited for.
 
 A machine that comes back under another uid is not replaced again. No replacement begins while
 checks have more nodes drained than they may: then the check is more likely wrong than the machines.
@@ -25,12 +27,14 @@ import msgspec
 
 from penstock.base import times
 from penstock.decide.check.check_share import limit
-from penstock.decide.drain.check_drain import is_reason_of_check
+from penstock.decide.drain.check_drain import HEALTH, is_reason_of_check
 from penstock.slurm.state import Node
 
 PREFIX: Final = "[hardware_problem]"
 WINDOW_S: Final = 3600.0
 """So many replacements as are declared begin within these seconds."""
+RETEST_S: Final = 900.0
+"""The health check has run on the next machine by then: thrice with an interval of five minutes."""
 KEPT: Final = 100
 """Ended replacements that are remembered: a machine of one of them is not replaced again."""
 
@@ -176,13 +180,13 @@ def is_open(records: Iterable[Replacement], uid: str) -> bool:
 def next_step(view: ReplacementView, now: float) -> Outcome:
     """The next step of a cluster: what has begun goes on first."""
     for record in view.records:
-        step = None if record.ended else _next_of(view, record)
+        step = None if record.ended else _next_of(view, record, now)
         if step is not None:
             return Outcome(step)
     return _begin(view, now)
 
 
-def _next_of(view: ReplacementView, record: Replacement) -> ReplacementStep | None:
+def _next_of(view: ReplacementView, record: Replacement, now: float) -> ReplacementStep | None:
     machine = view.machines.get(record.node)
     is_there = machine is not None and machine.uid == record.uid
     if is_there and machine is not None and not record.asked:
@@ -193,10 +197,10 @@ def _next_of(view: ReplacementView, record: Replacement) -> ReplacementStep | No
         if machine.is_out and not machine.has_workers:
             words = f"No worker is on Kubernetes node {record.node}: its machine is replaced"
             return _changed(view, replace(record, asked=True), words)
-    for name, reason in record.drains.items():
+    for name in record.drains:
         if name in record.back:
             continue
-        step = _back(view, record, name, reason, is_there=is_there)
+        step = _back(view, record, name, now, is_there=is_there)
         if step is not None:
             return step
     if is_there and machine is not None:
@@ -220,10 +224,10 @@ def _is_wanted(view: ReplacementView, record: Replacement, machine: Machine) -> 
 
 
 def _back(
-    view: ReplacementView, record: Replacement, name: str, reason: str, *, is_there: bool
+    view: ReplacementView, record: Replacement, name: str, now: float, *, is_there: bool
 ) -> ReplacementStep | None:
     """The end of one recorded drain, once its worker runs on another machine."""
-    node = view.nodes.get(name)
+    reason, node = record.drains[name], view.nodes.get(name)
     workers = [one for one in view.workers if one.slurm_node == name]
     if node is None:
         # Its worker is not wanted any more.
@@ -234,11 +238,17 @@ def _back(
             continue
         if node.drain and node.reason == reason:
             # The pod of a worker that leaves may be deleted at this moment, because of this drain.
-            if elsewhere and not worker.is_leaving:
+            if elsewhere and not worker.is_leaving and not _is_tested(worker, node, now):
                 return EndDrain(record, name, reason)
         elif not worker.is_changing and (node.drain or "DOWN" not in node.state):
             return _gone(view, record, name)
     return None
+
+
+def _is_tested(worker: PlacedWorker, node: Node, now: float) -> bool:
+    """Whether the health check that drained the node may still undrain it on this machine."""
+    since = max(worker.since, node.slurmd_start_time)
+    return node.reason.endswith(f"[{HEALTH}]") and now - since < RETEST_S
 
 
 def _is_elsewhere(view: ReplacementView, record: Replacement, worker: PlacedWorker) -> bool:

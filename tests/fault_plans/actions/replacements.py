@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 JOINS_S = (60.0, 120.0)
 """From the deletion of a Kubernetes node to the next machine."""
 MOST = "20"
+HEALTH_CHECK_S = 30.0
+"""HealthCheckInterval."""
 _CURES = 240
 
 
@@ -39,6 +41,8 @@ class Replacements:
         """By namespace and Slurm node: reason of its drain, and uid of the Kubernetes node."""
         self._clusters: dict[tuple[str, str], str] = {}
         """The uid of the SlurmCluster at the time of that drain."""
+        self._machines: dict[tuple[str, str], str] = {}
+        """What identifies that machine, empty where nothing does."""
         self._places: dict[tuple[str, str], str] = {}
         """The name of that Kubernetes node."""
         self._pods: dict[tuple[str, str], str] = {}
@@ -50,6 +54,7 @@ class Replacements:
         world.promises.replaces = self._replaces
         world.promises.has_moved = self._has_moved
         world.server.store.listeners.append(self._changed)
+        world.background.append(asyncio.create_task(self._check()))
 
     def allow(self, space: str, most: str = MOST) -> None:
         """`kubectl annotate slurmcluster`."""
@@ -65,14 +70,38 @@ class Replacements:
         if record is None or machine is None or not slurm.up or "DRAIN" in record.flags:
             return ""
         self._breaks += 1
-        reason = f"{PREFIX} gpu_health: fault {self._breaks} [hc_program]"
+        # One of them repairs by itself; a check around jobs does not run on a drained node.
+        context = "hc_program" if self._breaks % 2 else "prolog"
+        reason = f"{PREFIX} gpu_health: fault {self._breaks} [{context}]"
         slurm.ctld.update_node(node, ["DRAIN"], {"reason": reason}, user="root")
         self._drains[space, node] = (reason, machine["metadata"]["uid"])
         self._places[space, node] = on
+        self._machines[space, node] = _identity(machine)
         self._pods[space, node] = pod["metadata"]["uid"] if pod is not None else ""
         cluster = world.cluster(space)
         self._clusters[space, node] = cluster["metadata"]["uid"] if cluster is not None else ""
         return str(on)
+
+    async def _check(self) -> None:
+        """The health check program runs on each machine, and undrains what it had drained."""
+        while True:
+            await asyncio.sleep(HEALTH_CHECK_S)
+            for (space, node), (reason, _) in self._drains.items():
+                slurm = self._world.slurms[space]
+                record = slurm.ctld.nodes.get(node)
+                if record is None or record.reason != reason or "hc_program" not in reason:
+                    continue
+                if slurm.up and node in slurm.slurmds and self._passes(space, node, reason):
+                    slurm.resumed_by_hand(node)
+
+    def _passes(self, space: str, node: str, reason: str) -> bool:
+        """Whether the check passes where a worker is: on any machine but the broken one."""
+        pod = self._pod(space, node)
+        on = pod["spec"].get("nodeName", "") if pod is not None else ""
+        machine = self._world.server.find(NODES, "", on) if on else None
+        broken = self._machines[space, node]
+        is_other = machine is not None and (not broken or _identity(machine) != broken)
+        return is_other and self._has_moved(space, node, reason)
 
     def _pod(self, space: str, node: str) -> Json | None:
         pods = self._world.server.objects(PODS, space)
@@ -162,6 +191,10 @@ class Replacements:
             record = self._world.slurms[space].ctld.nodes.get(node)
             if record is not None and "DRAIN" in record.flags and record.reason == reason:
                 yield f"{node} of {space} is drained: {reason}"
+
+
+def _identity(node: Json) -> str:
+    return str(node.get("status", {}).get("nodeInfo", {}).get("systemUUID", ""))
 
 
 def break_machine(world: NebiusWorld, number: int) -> None:

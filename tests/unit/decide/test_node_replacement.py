@@ -9,6 +9,7 @@ import pytest
 from penstock.base import times
 from penstock.decide.node_replacement import (
     KEPT,
+    RETEST_S,
     WINDOW_S,
     AskProvider,
     EndDrain,
@@ -114,16 +115,34 @@ def test_a_machine_goes_on_to_be_replaced_after_its_worker_has_moved():
     assert written(found) == (replace(moved, asked=True),)
 
 
+AROUND_JOBS = "[hardware_problem] gpu_health: 7 GPUs [prolog]"
+
+
 @pytest.mark.parametrize("state", [True, False])
 def test_a_drain_ends_once_its_worker_is_registered_elsewhere(state: bool):
-    asked = replace(OPEN, asked=True)
-    found = view(worker(on="m1", node=broken(), is_registered=state), records=(asked,))
+    asked = replace(OPEN, asked=True, drains={"w0": AROUND_JOBS})
+    node = broken(reason=AROUND_JOBS)
+    found = view(worker(on="m1", node=node, is_registered=state), records=(asked,))
     found.machines.pop("m0")  # type: ignore[attr-defined]
     step = next_step(found, NOW).step
-    assert step == (EndDrain(asked, "w0", REASON) if state else None)
+    assert step == (EndDrain(asked, "w0", AROUND_JOBS) if state else None)
     if isinstance(step, EndDrain):
         (back,) = after_drain(found, step).records
         assert written(replace(found, records=(back,))) == (replace(back, ended=True),)
+
+
+def test_a_health_check_ends_its_drain_itself_once_it_passes_on_the_next_machine():
+    asked = replace(OPEN, asked=True)
+    moved = worker(on="m1", node=replace(broken(), slurmd_start_time=int(NOW)), is_registered=True)
+    found = view(moved, records=(asked,))
+    found.machines.pop("m0")  # type: ignore[attr-defined]
+    assert next_step(found, NOW + RETEST_S - 1).step is None
+    # One that undrains nothing is not waited for.
+    assert next_step(found, NOW + RETEST_S).step == EndDrain(asked, "w0", REASON)
+    passed = view(worker(on="m1", is_registered=True), records=(asked,))
+    passed = replace(passed, machines={"m1": Machine("m1", "u1", "id1")})
+    (back,) = written(passed)
+    assert written(replace(passed, records=(back,))) == (replace(back, ended=True),)
 
 
 def test_the_drain_of_a_worker_that_leaves_stays_until_its_pod_is_gone():

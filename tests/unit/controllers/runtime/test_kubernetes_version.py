@@ -64,7 +64,7 @@ def test_an_answer_is_read_also_with_the_plus_of_providers(
 
 
 @pytest.mark.parametrize("minor", ["33", "34+", "36"])
-async def test_a_version_that_was_run_says_nothing(minor: str) -> None:
+async def test_a_version_that_was_run_is_not_worth_a_line(minor: str) -> None:
     with structlog.testing.capture_logs() as logs:
         await kubernetes_version.check(of("1", minor))
     assert not logs
