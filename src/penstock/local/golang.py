@@ -1,5 +1,6 @@
 """Compiling Go modules: the toolchain, and one cached entry for each program."""
 
+import contextlib
 import json
 import os
 import re
@@ -145,17 +146,23 @@ def _build(go: str, program: Program, folder: Path) -> None:
     if program.source:
         shutil.copy(program.source / "main.go", work)
     tags = ["-tags", ",".join(program.tags)] if program.tags else []
-    if tags:
-        # All modules of such a program are mostly those of the parts that are left out.
-        _run([go, "list", "-deps", *tags, program.package], work)
-    else:
-        # A build fetches what it misses one after the other; this fetches ten at a time.
-        _run([go, "mod", "download", "all"], work)
+    _fetch(go, program, tags, work)
     flags = " ".join(["-s -w", *(f"-X {k}={v}" for k, v in program.variables.items())])
     output = str(folder / program.name)
     command = [go, "build", *FLAGS, *tags, "-ldflags", flags, "-o", output, program.package]
     _run(command, work)
     shutil.rmtree(work)
+
+
+def _fetch(go: str, program: Program, tags: Sequence[str], work: Path) -> None:
+    """Fetch modules ten at a time; a build fetches what it misses one after the other."""
+    if not tags:
+        # A mirror may lack a module of which nothing is compiled, as examples of Kubernetes are.
+        with contextlib.suppress(LocalError):
+            _run([go, "mod", "download", "all"], work)
+            return
+    # With tags, all modules are mostly those of the parts that are left out.
+    _run([go, "list", "-deps", *tags, program.package], work)
 
 
 def _copy_of(number: int) -> str:

@@ -1,9 +1,13 @@
+import json
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from penstock.local import golang, programs
 from penstock.local.components import Size, programs_of
+from penstock.local.errors import LocalError
 
 KUBERNETES_GO_MOD = """\
 module k8s.io/kubernetes
@@ -78,3 +82,25 @@ def test_a_small_node_compiles_no_kubelet_and_only_a_fleet_compiles_kwok() -> No
     assert names[Size.API] == {"kube-apiserver", "kubectl"}
     assert "kubelet" in names[Size.NODE] - names[Size.FLEET]
     assert "kwok" in names[Size.FLEET] - names[Size.NODE]
+
+
+def test_a_module_that_a_mirror_lacks_and_nothing_is_compiled_of_stops_no_program(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of Kubernetes 1.33.13 the example of an API server was not to be had."""
+    ran: list[list[str]] = []
+
+    def run(command: Sequence[str], folder: Path) -> str:
+        ran.append(list(command))
+        if command[1:] == ["mod", "download", "all"]:
+            raise LocalError("403 Forbidden")
+        if command[1:4] == ["mod", "download", "-json"]:
+            (folder / "k8s.mod").write_text(KUBERNETES_GO_MOD)
+            return json.dumps({"GoMod": str(folder / "k8s.mod")})
+        return ""
+
+    monkeypatch.setattr(golang, "_run", run)
+    program = programs.kubernetes("kubelet", "1.33.13")
+    golang._build("go", program, tmp_path)  # pyright: ignore[reportPrivateUsage]
+    assert ["go", "list", "-deps", program.package] in ran
+    assert ran[-1][1] == "build"
