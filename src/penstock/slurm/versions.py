@@ -41,6 +41,11 @@ METRICS_SINCE: Final = V25_11
 """slurmctld has metrics, and `MetricsType`."""
 NEW_NODE_SINCE: Final = V25_11
 """slurmrestd makes node records."""
+SHARED_CONF_SINCE: Final = V25_11
+"""slurmdbd reads a slurmdbd.conf that its group may read, as files of a Secret are.
+
+24.11.5 ends on one, and so may 25.05, which was not tried.
+"""
 PARTITION_CALLS_SINCE: Final = V26_05
 """slurmrestd makes, changes and deletes partitions."""
 RESERVATION_CALLS_SINCE: Final = V25_05

@@ -76,6 +76,28 @@ def test_slurmdbd_with_munge_has_the_sidecar_and_no_key_of_its_own() -> None:
     assert "use_client_ids" not in conf
 
 
+@pytest.mark.parametrize(
+    ("image", "copied"),
+    [
+        ("example/slurmdbd:24.11-0.1.0", True),
+        ("example/slurmdbd:25.05-ubuntu24.04", True),
+        ("example/slurmdbd:25.11.2", False),
+        ("example/slurmdbd:26.05", False),
+        ("example/slurmdbd@sha256:0123", False),
+    ],
+)
+def test_a_slurmdbd_that_wants_a_private_file_reads_copies(image: str, copied: bool) -> None:
+    """24.11 ends with `should be 600 is 640 accessible for group or others`."""
+    named = container(accounting(slurmdbd={"image": image}))
+    bare = accounting(slurmdbd={})
+    default = made(bare, replace(given(bare), image=image))["StatefulSet"]
+    for one in (named, default["spec"]["template"]["spec"]["containers"][0]):
+        found = {each["name"]: each["value"] for each in one.get("env", ())}
+        assert (found.get("SLURMDBD_ETC") == "/run/penstock/etc") is copied
+        assert (found.get("SLURM_CONF") == "/run/penstock/etc/slurm.conf") is copied
+        assert (found.get("SLURMDBD_USER") == "401") is copied
+
+
 def test_the_conf_is_that_of_slurm_operator() -> None:
     """The order and the headings of section 2.5 of the facts, with the user's lines at the end."""
     assert slurmdbd_conf(accounting(jwksKeyRef=None), "secret") == (

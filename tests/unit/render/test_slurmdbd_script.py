@@ -231,9 +231,13 @@ def test_the_container_ends_with_slurmdbd_and_slurmdbd_with_the_container(
     assert FATAL in pod.log.read_text()
 
 
-def test_a_slurmdbd_of_another_user_reads_its_own_copies_of_the_files(pod: Pod) -> None:
-    """S169: in a SlurmCluster the script is root's, and the kubelet's files are not slurmdbd's."""
-    copies, user = pod.root / "copies", pwd.getpwuid(os.getuid()).pw_name
+@pytest.mark.parametrize("user", [pwd.getpwuid(os.getuid()).pw_name, str(os.getuid())])
+def test_a_slurmdbd_of_another_user_reads_its_own_copies_of_the_files(pod: Pod, user: str) -> None:
+    """S169: in a SlurmCluster the script is root's, and the kubelet's files are not slurmdbd's.
+
+    Neither are they private, which slurmdbd 24.11 requires: the pod's group may read them.
+    """
+    copies = pod.root / "copies"
     first = pod.conf("StoragePass=one")
     process = pod.start(SLURMDBD_ETC=str(copies), SLURMDBD_USER=user, SLURMDBD_AUTH="auth/munge")
     try:

@@ -31,13 +31,14 @@ from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky import auth
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
-from penstock.slurm import daemons
+from penstock.slurm import daemons, versions
 from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
 from penstock.slurm.auth.key_rotation import CLIENTS
 
 CONF = "slurmdbd.conf"
 _COMMAND = ["tini", "-g", "--", "bash", "-c", script("slurmdbd"), "slurmdbd"]
 _READY = "/run/penstock/ready"
+_COPIES = "/run/penstock/etc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +212,30 @@ def _slurmdbd(accounting: Accounting, given: SlurmdbdInputs, user: Json) -> Json
             *auth.mounts(accounting.spec.munge_key_ref),
         ],
     }
-    if accounting.spec.munge_key_ref is not None:
-        base["env"] = [{"name": "SLURMDBD_AUTH", "value": "auth/munge"}]
     if not has_own_entrypoint(accounting):
         del base["command"]
         base["readinessProbe"] = tcp_probe("slurmdbd", periodSeconds=2)
+    env = _variables(accounting, given)
+    if env:
+        base["env"] = [{"name": name, "value": value} for name, value in env.items()]
     return merge.container(base, accounting.spec.slurmdbd)
+
+
+def _variables(accounting: Accounting, given: SlurmdbdInputs) -> dict[str, str]:
+    """Environment of the container, by name."""
+    declared = merge.container({"image": given.image}, accounting.spec.slurmdbd)
+    release = versions.of_image(declared["image"])
+    found: dict[str, str] = {}
+    if accounting.spec.munge_key_ref is not None:
+        found["SLURMDBD_AUTH"] = "auth/munge"
+    if release is not None and release < versions.SHARED_CONF_SINCE:
+        # The kubelet lets the pod's group read files of a Secret. So it gets copies.
+        found |= {
+            "SLURMDBD_ETC": _COPIES,
+            "SLURMDBD_USER": str(daemons.SLURM_UID),
+            "SLURM_CONF": f"{_COPIES}/slurm.conf",
+        }
+    return found
 
 
 def _etc(accounting: Accounting, given: SlurmdbdInputs) -> Json:
