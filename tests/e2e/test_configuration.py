@@ -102,6 +102,7 @@ def test_options_of_a_user_are_in_effect_beside_the_required_ones(cluster: Clust
     assert shows(cluster, "AuthInfo", "cred_expire=240,use_client_ids")
 
 
+@pytest.mark.needs_slurm("25.11", "slurmctld has metrics")
 @pytest.mark.parametrize(
     ("kind", "metric"),
     [

@@ -33,6 +33,7 @@ from penstock.local.recipes import ROLES
 from support import pages
 
 pytestmark = [
+    pytest.mark.needs_slurm("26.05", "penstock images push sends the latest by default"),
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "can run"),
     # The first test that needs Helm compiles it, on a machine where everything else compiles too.
     pytest.mark.timeout(1800),

@@ -70,6 +70,7 @@ FILTERS: list[Json] = [
 ]
 
 pytestmark = [
+    pytest.mark.needs_slurm("26.05", "the demo has the latest"),
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "can run"),
     pytest.mark.timeout(900),
     pytest.mark.long,
