@@ -36,6 +36,11 @@ def sliced(share: str, *nodes: str) -> Json:
     }
 
 
+pytestmark = pytest.mark.needs_slurm(
+    "26.05", "slurmrestd changes partitions, without a reconfigure"
+)
+
+
 @pytest.fixture(scope="module")
 def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     cluster = clusters("gang")
