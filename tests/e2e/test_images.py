@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from e2e_kit.images import give_all
-from e2e_kit.release import RELEASE
+from e2e_kit.release import PARSER, RELEASE, answers
 from penstock.local.errors import LocalError
 from penstock.local.images import build_all
 from penstock.local.node import Node
@@ -196,7 +196,7 @@ def controller(namespace: str, references: dict[str, str], name: str, command: s
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "startupProbe": {
-            "httpGet": {"path": "/livez", "port": 6817},
+            **answers("/livez", 6817),
             "periodSeconds": 1,
             "failureThreshold": 60,
         },
@@ -246,7 +246,7 @@ def worker(namespace: str, references: dict[str, str], name: str, *, sshd: bool)
             {"name": "SLINKY_TOPOLOGY", "value": ""},
         ],
         "securityContext": {"privileged": True},
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": 6818}, "periodSeconds": 1},
+        "readinessProbe": {**answers("/readyz", 6818), "periodSeconds": 1},
         "volumeMounts": mounts,
     }
     volumes = [
@@ -386,7 +386,7 @@ def test_slurmrestd_answers_to_a_token(cluster: Cluster):
     token = cluster.run("ctl", "scontrol token username=root lifespan=60").removeprefix(
         "SLURM_JWT="
     )
-    url = "http://rest:6820/slurm/v0.0.45/ping/"
+    url = f"http://rest:6820/slurm/{PARSER}/ping/"
     ask = (
         "import json, urllib.request as u; "
         f"r = u.Request('{url}', headers={{'X-SLURM-USER-TOKEN': '{token}'}}); "

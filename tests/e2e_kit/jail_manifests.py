@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from e2e_kit.release import answers
+
 Json = dict[str, Any]
 
 SLURM_CONF = """\
@@ -201,7 +203,7 @@ class Manifests:
         main = {
             "name": "slurmctld",
             "image": self._images["jail-slurmctld"],
-            "readinessProbe": {"httpGet": {"path": "/livez", "port": 6817}, "periodSeconds": 1},
+            "readinessProbe": {**answers("/livez", 6817), "periodSeconds": 1},
             "volumeMounts": [*mounts, mount("spool", "/var/spool/slurmctld")],
         }
         return self._daemon("controller-0", main, sidecars=[sidecar], volumes=[_empty("spool")])

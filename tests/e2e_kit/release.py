@@ -9,12 +9,19 @@ import os
 
 from penstock.local.recipes import LATEST, OLDEST, RELEASES
 from penstock.slurm.versions import OLDEST as OLDEST_VERSION
-from penstock.slurm.versions import parse
+from penstock.slurm.versions import PROBES_SINCE, parse
 
 CHOICE = "PENSTOCK_TEST_SLURM"
 RELEASE = next(one for one in RELEASES if one.tag == os.environ.get(CHOICE, LATEST.tag))
 PARSER = "v0.0.42" if RELEASE is OLDEST else "v0.0.44"
 """The data parser that tests ask for: one that slurmrestd of the release serves."""
+
+
+def answers(path: str, port: int) -> dict[str, object]:
+    """The check of a probe of slurmctld or slurmd; before 25.11 they answer no HTTP."""
+    if lacks(str(PROBES_SINCE)):
+        return {"tcpSocket": {"port": port}}
+    return {"httpGet": {"path": path, "port": port}}
 
 
 def lacks(since: str) -> bool:
