@@ -57,6 +57,7 @@ from penstock.controllers.slinky import missing
 from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
 from penstock.controllers.slinky.external_slurmctld import ExternalSlurmctld
 from penstock.controllers.slinky.internal_slurmctld import InternalSlurmctld
+from penstock.controllers.slinky.key_source import ControllerKeys
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.accounting.registration import REGISTERED
 from penstock.decide.cluster import release
@@ -128,7 +129,7 @@ class ControllerReconciler(Reconciler[Controller]):
         OverriddenFieldDetector(context, self.resource)
         self._partitions = context.changes
         self._generated = GeneratedKeys(context)
-        self._keys = KeyRotation(context, context.connections)
+        self._keys = KeyRotation(context, CONTROLLERS, ControllerKeys(context, context.connections))
         self._munge = MungeRotation(context, CONTROLLERS)
         self._services = ControllerServices(context, self.events)
         self._inside = InternalSlurmctld(self._services)

@@ -6,7 +6,6 @@ import base64
 import secrets
 from collections.abc import Mapping
 
-from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
@@ -18,9 +17,8 @@ def generate() -> bytes:
     return base64.b64encode(secrets.token_bytes(768))
 
 
-def ring_secret(of: KubeObject, name: str, ring: Ring) -> Json:
+def ring_secret(of: KubeObject, name: str, ring: Ring, labels: Mapping[str, str]) -> Json:
     """The Secret with a cluster's key ring, which changes while slurm.key does."""
-    labels = app_labels.labels("slurmctld", of.metadata.name)
     made = key_secret(of, name, {}, labels)
     return {**made, "data": ring.data}
 
