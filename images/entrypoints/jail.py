@@ -26,6 +26,9 @@ SLURM_KEY = Path("/mnt/slurm-key/slurm.key")
 """The key of auth/slurm, in the mount of its Secret."""
 SLURM_KEY_COPY = Path("/run/penstock-auth/slurm.key")
 """Slurm rejects a key that belongs to neither root nor its user, or that others can read."""
+SLURM_JWKS = SLURM_KEY.with_name("slurm.jwks")
+"""All keys that are valid during a rotation. Slurm reads this file where it exists."""
+SLURM_JWKS_COPY = SLURM_KEY_COPY.with_name("slurm.jwks")
 SLURM_RUN = "/run/slurm"
 """Where slurmd and sackd serve the socket of auth/slurm."""
 PAUSE_SECONDS = 0.1
@@ -144,14 +147,58 @@ def auth_folder() -> str:
     return str(munge_socket().parent) if has_munge() else SLURM_RUN
 
 
-def prepare_auth(user: str = "root") -> None:
-    """Wait for munged; with auth/slurm give the user a copy of the key, where Slurm finds it."""
+def prepare_auth(user: str = "root") -> str:
+    """Wait for munged; with auth/slurm give the user copies of the keys, where Slurm finds them.
+
+    Returns the digest of `copy_keys`.
+    """
     if has_munge():
         path = munge_socket()
         wait_for(f"munge at {path}", lambda: is_socket(path))
-        return
-    copy_for(user, SLURM_KEY, SLURM_KEY_COPY)
+        return ""
+    digest = copy_keys(user)
     os.environ["SLURM_SACK_KEY"] = str(SLURM_KEY_COPY)
+    os.environ["SLURM_SACK_JWKS"] = str(SLURM_JWKS_COPY)
+    return digest
+
+
+def copy_keys(user: str) -> str:
+    """Copy the keys for a user; return the SHA-256 of slurm.jwks, empty where there is none."""
+    copy_for(user, SLURM_KEY, SLURM_KEY_COPY)
+    if not SLURM_JWKS.exists():
+        SLURM_JWKS_COPY.unlink(missing_ok=True)
+        return ""
+    copy_for(user, SLURM_JWKS, SLURM_JWKS_COPY)
+    # Python's own sums are no part of the minimal one that the images have.
+    command = ["sha256sum", "--", str(SLURM_JWKS_COPY)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
+
+
+def follow_keys(
+    user: str, digest: str, observe: Callable[[str], None], pause: float = PAUSE_SECONDS * 10
+) -> None:
+    """Copy the keys again whenever the kubelet has put others into place.
+
+    `digest` is that of the first copy. `observe` is called at intervals with the present one.
+    """
+
+    def follow() -> None:
+        seen, now = "", digest
+        while True:
+            time.sleep(pause)
+            found = generation(SLURM_KEY.parent)
+            if found not in ("", seen):
+                try:
+                    now = copy_keys(user)
+                except (OSError, subprocess.CalledProcessError) as error:
+                    # The kubelet removes the former folder a moment after it has put another one.
+                    say(f"keys in {SLURM_KEY.parent} cannot be read: {error}")
+                    continue
+                seen = found
+            observe(now)
+
+    if not has_munge():
+        threading.Thread(target=follow, daemon=True).start()
 
 
 def copy_for(user: str, source: Path, target: Path) -> None:

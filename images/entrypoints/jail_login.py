@@ -6,8 +6,13 @@ The container's arguments and SSHD_OPTIONS are options of sshd, whose configurat
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jail
@@ -18,14 +23,68 @@ from supervise import Program, always, say, supervise
 
 USER = "slurm"
 SACKD = "/usr/sbin/sackd"
+ASK_SECONDS = 10.0
+"""After which sackd is asked again to read its keys."""
+REPORT_SECONDS = 60.0
+"""Sessions fill the log, of which the operator reads the last lines."""
 
 
-def sackd() -> list[Program]:
-    """Return the daemon that signs for users with auth/slurm; with munge there is none."""
+class SackdKeys:
+    """Has sackd read changed keys, and reports those that it runs with."""
+
+    def __init__(self, digest: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._running = self._asked = digest
+        self._ask_at = self._report_at = 0.0
+
+    def report(self) -> None:
+        """Report the keys to the operator, which reads the last lines of this log."""
+        self._report_at = self._clock() + REPORT_SECONDS
+        if self._running:
+            say(f"sackd has the keys {self._running}")
+
+    def moved(self) -> None:
+        """Note that sackd has reconfigured: its new process has read the keys."""
+        if self._asked != self._running:
+            self._running = self._asked
+            self.report()
+
+    def observe(self, digest: str) -> None:
+        """Send SIGHUP to sackd until it runs with these keys, which a rotation has reported."""
+        now = self._clock()
+        if digest != self._running:
+            if digest != self._asked or now >= self._ask_at:
+                self._asked, self._ask_at = digest, now + ASK_SECONDS
+                os.kill(os.getpid(), signal.SIGHUP)
+        elif now >= self._report_at and is_rotating():
+            self.report()
+
+
+def is_rotating() -> bool:
+    """Return whether two keys are valid now."""
+    try:
+        return jail.SLURM_JWKS_COPY.read_text().count('"kid"') > 1
+    except FileNotFoundError:
+        return False
+
+
+def programs(arguments: list[str], digest: str) -> list[Program]:
+    """Return sshd; with auth/slurm also the daemon that signs for users."""
+    sshd = jail_sshd.program(arguments=arguments)
     if jail.has_munge():
-        return []
+        return [sshd]
     jail.wait_for_configuration()
-    return [Program("sackd", [SACKD, "--systemd"], user=USER, restart=always)]
+    keys = SackdKeys(digest)
+    keys.report()
+    # Until the supervisor has its handlers, sackd is not there: it will read the new keys.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    jail.follow_keys(USER, digest, keys.observe)
+    argv = [SACKD, "--systemd"]
+    return [
+        Program("sackd", argv, user=USER, restart=always, is_signalled=True, moved=keys.moved),
+        # Sessions would end with the process in front of sshd.
+        replace(sshd, is_signalled=False),
+    ]
 
 
 def main(arguments: list[str]) -> int:
@@ -43,8 +102,8 @@ def main(arguments: list[str]) -> int:
     else:
         jail.use_own_root()
     jail_sshd.warn_about_modes()
-    jail.prepare_auth(USER)
-    return supervise([*sackd(), jail_sshd.program(arguments=arguments)], journal=FOLDER)
+    digest = jail.prepare_auth(USER)
+    return supervise(programs(arguments, digest), journal=FOLDER)
 
 
 if __name__ == "__main__":

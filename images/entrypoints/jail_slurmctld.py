@@ -23,6 +23,10 @@ KEY = Path("/mnt/rest-jwt-key/rest_jwt.key")
 """The key of auth/jwt, in the mount of its Secret."""
 KEY_COPY = SPOOL / "jwt_hs256.key"
 """Where slurm.conf names it. slurmctld rejects a key of another user."""
+RUN = Path("/run/slurmctld")
+KEYS = RUN / "penstock-keys"
+"""Where the sidecar `reconfigure` finds the digest of the present slurm.jwks. With `start` behind
+it slurmctld has read that file at its start; else it must reconfigure."""
 DROP = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups")
 
 
@@ -38,21 +42,41 @@ def give_to_slurm(folder: Path) -> None:
 
 def prepare() -> None:
     """Give slurm its folders and the key."""
-    for folder in (Path("/run/slurmctld"), Path("/var/log/slurm"), SPOOL):
+    for folder in (RUN, Path("/var/log/slurm"), SPOOL):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         give_to_slurm(folder)
     if KEY.exists():
         jail.copy_for(USER, KEY, KEY_COPY)
 
 
+def report_keys(text: str) -> None:
+    """Write the file for the sidecar by rename; no file without slurm.jwks."""
+    if not text:
+        KEYS.unlink(missing_ok=True)
+        return
+    new = KEYS.with_name(f"{KEYS.name}.new")
+    new.write_text(f"{text}\n", encoding="utf-8")
+    new.chmod(0o644)
+    new.replace(KEYS)
+
+
+def observe_keys(digest: str) -> None:
+    """Report other keys than those of the last report."""
+    known = KEYS.read_text(encoding="utf-8").split()[:1] if KEYS.exists() else []
+    if known != ([digest] if digest else []):
+        report_keys(digest)
+
+
 def main(arguments: list[str]) -> int:
     """Run slurmctld or a command; return the container's exit status."""
     jail.wait_until_filled()
-    jail.prepare_auth(USER)
+    digest = jail.prepare_auth(USER)
     jail.wait_for_configuration()
     if arguments and not arguments[0].startswith("-"):
         os.execvp(DROP[0], [*DROP, *arguments])
     prepare()
+    report_keys(f"{digest} start" if digest else "")
+    jail.follow_keys(USER, digest, observe_keys)
     options = words("SLURMCTLD_OPTIONS", arguments)
     argv = ["/usr/sbin/slurmctld", "--systemd", *options]
     return supervise([Program("slurmctld", argv, user=USER)])

@@ -94,7 +94,8 @@ def main(arguments: list[str]) -> int:
         reserve_job_folders(JOB_FOLDERS)
     write_job_mounts(JOB_MOUNTS, os.environ.get(JOB_MOUNTS_VARIABLE, ""))
     write_metadata(METADATA, os.environ)
-    jail.prepare_auth()
+    # slurmctld has slurmd reconfigure, which then reads the copies again.
+    jail.follow_keys("root", jail.prepare_auth(), lambda _: None)
     jail.wait_for_configuration()
     if not jail.has_jail():
         jail.follow_configuration()

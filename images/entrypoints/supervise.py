@@ -44,6 +44,10 @@ def always() -> bool:
     return True
 
 
+def nothing() -> None:
+    """Do nothing about a daemon that has reconfigured."""
+
+
 @dataclass(frozen=True)
 class Program:
     """One daemon of the container.
@@ -51,6 +55,9 @@ class Program:
     `restart` is asked when it has ended by itself: true starts it again (after a pause that
     doubles up to 30 s), false ends the container with the daemon's exit status. `user` is taken
     on only when the supervisor is root. `edit` says what is shown of its lines where they are kept.
+    `is_signalled` is whether SIGHUP and the signals of users are sent on to it; None for a daemon
+    that is not `always` started again. `moved` is called when another process has become its main
+    one, as after a reconfigure.
     """
 
     name: str
@@ -59,6 +66,8 @@ class Program:
     user: str | None = None
     restart: Callable[[], bool] = never
     edit: Edit = as_it_is
+    is_signalled: bool | None = None
+    moved: Callable[[], None] = nothing
 
 
 def say(text: str) -> None:
@@ -228,7 +237,8 @@ class Supervisor:
                 self.stop()
             elif number in FORWARDED:
                 for daemon in self.daemons:
-                    if daemon.program.restart is not always:
+                    given = daemon.program.is_signalled
+                    if daemon.program.restart is not always if given is None else given:
                         daemon.send(number)
 
     def start(self, daemon: Daemon) -> None:
@@ -245,6 +255,7 @@ class Supervisor:
         if pid != daemon.pid:
             with contextlib.suppress(ProcessLookupError):
                 daemon.follow(pid)
+                daemon.program.moved()
 
     def reap(self) -> None:
         """Collect every child that has ended, ours or an orphan."""

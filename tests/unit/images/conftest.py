@@ -53,6 +53,11 @@ def jail_slurmctld() -> Generator[ModuleType]:
 
 
 @pytest.fixture
+def jail_login() -> Generator[ModuleType]:
+    yield from _module("jail_login")
+
+
+@pytest.fixture
 def jail_slurmd() -> Generator[ModuleType]:
     yield from _module("jail_slurmd")
 

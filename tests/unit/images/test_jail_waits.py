@@ -5,6 +5,9 @@ import os
 import signal
 import socket
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -162,22 +165,147 @@ def test_munge_is_there_when_its_socket_is(
         assert jail.is_socket(path)
 
 
+KEY_A, KEY_B = '{"keys": [{"kid": "a"}]}', '{"keys": [{"kid": "a"}, {"kid": "b"}]}'
+
+
+def sum_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass
+class Mount:
+    """A kubelet's folder of keys, and the copies that a daemon reads."""
+
+    folder: Path
+    copies: Path
+    number: int = 0
+
+    def show(self, **files: str) -> None:
+        """Another generation of files, by their names without `slurm.`."""
+        self.number += 1
+        new = self.folder / f"..{self.number}"
+        new.mkdir()
+        for name, text in files.items():
+            (new / f"slurm.{name}").write_text(text)
+        put(self.folder, new.name)
+        for name in ("slurm.key", "slurm.jwks"):
+            (self.folder / name).unlink(missing_ok=True)
+            (self.folder / name).symlink_to(f"..data/{name}")
+
+
+@pytest.fixture
+def mount(jail: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mount:
+    monkeypatch.setenv("AUTH_TYPE", "auth/slurm")
+    found = Mount(tmp_path / "mount", tmp_path / "auth")
+    found.folder.mkdir()
+    for variable, name in (("KEY", "slurm.key"), ("JWKS", "slurm.jwks")):
+        monkeypatch.setenv(f"SLURM_SACK_{variable}", "")
+        monkeypatch.setattr(jail, f"SLURM_{variable}", found.folder / name)
+        monkeypatch.setattr(jail, f"SLURM_{variable}_COPY", found.copies / name)
+    return found
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="files change their owner")
-def test_with_auth_slurm_a_daemon_has_its_own_copy_of_the_key_and_waits_for_no_munge(
-    jail: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_with_auth_slurm_a_daemon_has_its_own_copies_of_the_keys_and_waits_for_no_munge(
+    jail: ModuleType, mount: Mount
 ) -> None:
     """Slurm rejects a key of others, or one that others can read."""
-    monkeypatch.setenv("AUTH_TYPE", "auth/slurm")
-    monkeypatch.setenv("SLURM_SACK_KEY", "")
-    key, copy = tmp_path / "slurm.key", tmp_path / "auth/slurm.key"
-    key.write_bytes(b"k" * 64)
-    monkeypatch.setattr(jail, "SLURM_KEY", key)
-    monkeypatch.setattr(jail, "SLURM_KEY_COPY", copy)
-    jail.prepare_auth(401)
+    mount.show(key="k" * 64)
+    assert jail.prepare_auth(401) == ""
+    copy, ring = mount.copies / "slurm.key", mount.copies / "slurm.jwks"
     assert os.environ["SLURM_SACK_KEY"] == str(copy)
-    found = copy.stat()
-    assert (copy.read_bytes(), found.st_uid, found.st_mode & 0o777) == (b"k" * 64, 401, 0o400)
+    assert os.environ["SLURM_SACK_JWKS"] == str(ring)
+    assert not ring.exists()
+    mount.show(key="k" * 64, jwks=KEY_A)
+    assert jail.prepare_auth(401) == sum_of(KEY_A)
+    for path, text in ((copy, "k" * 64), (ring, KEY_A)):
+        found = path.stat()
+        assert (path.read_text(), found.st_uid, found.st_mode & 0o777) == (text, 401, 0o400)
     assert jail.auth_folder() == "/run/slurm"
+    mount.show(key="k" * 64)
+    assert jail.copy_keys(401) == ""
+    assert not ring.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files change their owner")
+def test_keys_are_copied_before_their_digest_is_observed(jail: ModuleType, mount: Mount) -> None:
+    """A kubelet has put others into place, or is about to."""
+    mount.show(key="k" * 64, jwks=KEY_A)
+    seen: list[tuple[str, str]] = []
+    ring = mount.copies / "slurm.jwks"
+    jail.follow_keys(
+        0, jail.copy_keys(0), lambda one: seen.append((one, ring.read_text())), pause=0.001
+    )
+    until(lambda: seen)
+    mount.show(key="k" * 64, jwks=KEY_B)
+    until(lambda: seen[-1] == (sum_of(KEY_B), KEY_B))
+    assert set(seen) == {(sum_of(KEY_A), KEY_A), (sum_of(KEY_B), KEY_B)}
+
+
+def until(is_so: Callable[[], object]) -> None:
+    while not is_so():
+        time.sleep(0.001)
+
+
+def test_slurmctld_reports_keys_of_its_start_and_each_change(
+    jail_slurmctld: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sidecar that reads the file has slurmctld reconfigure for a change alone."""
+    report = tmp_path / "penstock-keys"
+    monkeypatch.setattr(jail_slurmctld, "KEYS", report)
+    jail_slurmctld.observe_keys("")
+    assert not report.exists()
+    jail_slurmctld.report_keys("one start")
+    jail_slurmctld.observe_keys("one")
+    assert report.read_text() == "one start\n"
+    jail_slurmctld.observe_keys("other")
+    assert report.read_text() == "other\n"
+    assert report.stat().st_mode & 0o777 == 0o644
+    jail_slurmctld.report_keys("")
+    assert not report.exists()
+
+
+def test_sackd_is_asked_until_it_has_read_other_keys_and_reports_them_in_a_rotation(
+    jail: ModuleType,
+    jail_login: ModuleType,
+    clock: Clock,
+    mount: Mount,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    mount.copies.mkdir()
+    ring = mount.copies / "slurm.jwks"
+    ring.write_text(KEY_B)
+    monkeypatch.setattr(jail_login.jail, "SLURM_JWKS_COPY", ring)
+    asked: list[int] = []
+    monkeypatch.setattr(jail_login.os, "kill", lambda _, number: asked.append(number))
+    keys = jail_login.SackdKeys("one", clock)
+    keys.report()
+    keys.observe("one")
+    keys.moved()
+    assert (asked, reports(capfd)) == ([], ["one"])
+    keys.observe("other")
+    keys.observe("other")
+    assert (asked, reports(capfd)) == ([signal.SIGHUP], [])
+    clock.now += jail_login.ASK_SECONDS
+    keys.observe("other")
+    assert asked == [signal.SIGHUP] * 2
+    keys.moved()
+    keys.observe("other")
+    assert (len(asked), reports(capfd)) == (2, ["other"])
+    clock.now += jail_login.REPORT_SECONDS
+    keys.observe("other")
+    assert reports(capfd) == ["other"]
+    ring.write_text(KEY_A)
+    clock.now += jail_login.REPORT_SECONDS
+    keys.observe("other")
+    assert reports(capfd) == []
+
+
+def reports(capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """The digests that were reported since the last call."""
+    lines = capfd.readouterr().err.splitlines()
+    return [one.removeprefix("penstock: sackd has the keys ") for one in lines if " keys " in one]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="files change their owner")

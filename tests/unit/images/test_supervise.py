@@ -113,6 +113,21 @@ def test_a_hangup_is_handed_to_the_daemon_alone(start: Start, tmp_path: Path):
     assert not (tmp_path / "hup-helper").exists()
 
 
+def test_a_hangup_reaches_the_daemon_that_asks_for_it(start: Start, tmp_path: Path):
+    """A helper that reads keys again, beside sshd, whose sessions would end."""
+    loop = "trap 'touch hup-{0}; exit 5' HUP; touch up-{0}; while :; do sleep 0.02; done"
+    main = "touch up-main; until test -e hup-helper; do sleep 0.02; done; exit 4"
+    helper = loop.format("helper")
+    process = start(
+        f"sh('d', {main!r}, is_signalled=False)",
+        f"sh('h', {helper!r}, restart=always, is_signalled=True)",
+    )
+    for name in ("up-main", "up-helper"):
+        until(tmp_path / name)
+    process.send_signal(signal.SIGHUP)
+    assert finish(process)[0] == 4
+
+
 def test_a_helper_is_started_again(start: Start, tmp_path: Path):
     helper = "test -e first && touch second || touch first; exit 1"
     process = start(
