@@ -31,6 +31,7 @@ class Pod:
     """The volumes, stand-ins for Slurm's programs, and the side container."""
 
     is_shared_folder = False
+    has_keys_beside = False
 
     def __init__(self, root: Path) -> None:
         self.etc, self.candidate = ConfVolume(root / "etc"), ConfVolume(root / "candidate")
@@ -38,6 +39,7 @@ class Pod:
         for directory in (self.state, self.bin, self.spool):
             directory.mkdir()
         self.answer, self.calls, self.seen = root / "answer", root / "calls", root / "seen"
+        self.keys = root / "keys"
         self.calls.touch()
         self.program(
             "scontrol",
@@ -66,8 +68,11 @@ class Pod:
 
     def start(self, **more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            command(is_shared_folder=self.is_shared_folder)[3:],
+            command(is_shared_folder=self.is_shared_folder, has_keys_beside=self.has_keys_beside)[
+                3:
+            ],
             env={
+                "SLURM_KEYS": str(self.keys),
                 "PATH": f"{self.bin}:{os.environ['PATH']}",
                 "SLURM_ETC": str(self.etc.path),
                 "SLURM_CANDIDATE": str(self.candidate.path),

@@ -233,9 +233,11 @@ def test_keys_are_copied_before_their_digest_is_observed(jail: ModuleType, mount
     mount.show(key="k" * 64, jwks=KEY_A)
     seen: list[tuple[str, str]] = []
     ring = mount.copies / "slurm.jwks"
-    jail.follow_keys(
-        0, jail.copy_keys(0), lambda one: seen.append((one, ring.read_text())), pause=0.001
-    )
+
+    def observe(digest: str) -> None:
+        seen.append((digest, ring.read_text()))
+
+    jail.follow_keys(0, jail.copy_keys(0), observe, pause=0.001)
     until(lambda: seen)
     mount.show(key="k" * 64, jwks=KEY_B)
     until(lambda: seen[-1] == (sum_of(KEY_B), KEY_B))
@@ -278,7 +280,11 @@ def test_sackd_is_asked_until_it_has_read_other_keys_and_reports_them_in_a_rotat
     ring.write_text(KEY_B)
     monkeypatch.setattr(jail_login.jail, "SLURM_JWKS_COPY", ring)
     asked: list[int] = []
-    monkeypatch.setattr(jail_login.os, "kill", lambda _, number: asked.append(number))
+
+    def kill(_: int, number: int) -> None:
+        asked.append(number)
+
+    monkeypatch.setattr(jail_login.os, "kill", kill)
     keys = jail_login.SackdKeys("one", clock)
     keys.report()
     keys.observe("one")

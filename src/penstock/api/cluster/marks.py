@@ -35,6 +35,7 @@ RECONFIGURE: Final = penstock.RECONFIGURE.key
 RESTART: Final = penstock.RESTART.key
 METRICS: Final = penstock.METRICS.key
 KEY_RING: Final = penstock.KEY_RING.key
+SLURM_KEY_HASH: Final = penstock.SLURM_KEY_HASH.key
 KEYS: Final = penstock.KEYS.key
 ADOPTED_TEMPLATE: Final = penstock.ADOPTED_TEMPLATE.key
 ADOPTED_PODS: Final = penstock.ADOPTED_PODS.key

@@ -179,6 +179,11 @@ def slurm_key_secret(cluster: str) -> str:
     return f"{cluster}-auth-slurm"
 
 
+def key_ring(cluster: str) -> str:
+    """The Secret with all keys of auth/slurm that are valid while the key changes."""
+    return f"{slurm_key_secret(cluster)}-ring"
+
+
 def auth_key(cluster: SlurmCluster) -> SecretKeySelector:
     """Where the key is by which daemons and clients sign their messages."""
     name = cluster.metadata.name

@@ -221,14 +221,21 @@ DATABASE_PASSWORD_HASH: Final = Mark(
 KEY_RING: Final = Mark(
     "penstock.dev/key-ring",
     "annotation",
-    "slurmctld pod, worker pod",
+    "slurmctld pod, worker pod, login pod of a SlurmCluster",
     OPERATOR,
     "The pod shows several keys of auth/slurm when there are any.",
+)
+SLURM_KEY_HASH: Final = Mark(
+    "penstock.dev/slurm-key-hash",
+    "annotation",
+    "slurmdbd pod of a SlurmCluster",
+    OPERATOR,
+    "Which key of auth/slurm slurmdbd begins with; a change replaces the pod.",
 )
 KEYS: Final = Mark(
     "penstock.dev/keys",
     "annotation",
-    "worker pod, any pod with munged",
+    "worker pod, any pod with munged, slurmctld and login pod with auth/slurm",
     OPERATOR,
     "Which keys the pod is to show; a change makes the kubelet refresh them.",
 )
@@ -377,6 +384,7 @@ MARKS: Final = (
     SSSD_HASH,
     DATABASE_PASSWORD_HASH,
     KEY_RING,
+    SLURM_KEY_HASH,
     KEYS,
     JAIL_TEMPLATE,
     JAIL_MODE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from penstock.api.cluster.embedded_database import DATABASE
@@ -18,6 +19,7 @@ from penstock.controllers.cluster.slurmdbd_delivery import SlurmdbdDelivery
 from penstock.controllers.nebius.accounting_files import AccountingFiles
 from penstock.controllers.nebius.adoption import Adoption, AdoptionReport
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.key_source import ClusterKeys
 from penstock.controllers.nebius.mariadb import OperatedDatabases
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import soonest
@@ -47,6 +49,7 @@ class ClusterAccounting:
         self._objects = context.objects
         self._secrets = context.secrets
         self._events = events
+        self._keys = ClusterKeys(context)
         self._files = AccountingFiles(context)
         self._adoption = Adoption(context, events)
         self._embedded = EmbeddedDatabases(context, events)
@@ -92,6 +95,7 @@ class ClusterAccounting:
         if isinstance(found, Finding):
             waits = next((one for one in own if not one.ok), None)
             return [waits or found]
+        cluster = replace(cluster, clients_key=self._keys.clients_key(obj))
         *files, deployment = render.objects(cluster, found.conf, found.conf_hash)
         inspected = await self._adoption.inspect(obj, deployment, adopted.slurmdbd(cluster))
         report.note(inspected)

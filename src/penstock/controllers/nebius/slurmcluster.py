@@ -38,6 +38,7 @@ from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.api.penstock.restore import RESTORES
 from penstock.catalog.reasons.object import ObjectReason
+from penstock.controllers.auth.key_rotation import KeyRotation
 from penstock.controllers.auth.munge_rotation import MungeRotation
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.nebius import workloads
@@ -46,6 +47,7 @@ from penstock.controllers.nebius.adoption import ADOPTED, Adoption, AdoptionRepo
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.exporter import ClusterExporter
 from penstock.controllers.nebius.jail import JailPopulation
+from penstock.controllers.nebius.key_source import ClusterKeys
 from penstock.controllers.nebius.named_pvcs import NamedPvcs
 from penstock.controllers.nebius.nodeset import cluster_of_worker
 from penstock.controllers.nebius.own_workers import OwnWorkers
@@ -197,6 +199,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._states = context.states(SLURM_CLUSTERS, _State)
         self._secrets = ClusterSecrets(context)
         self._keys = context.secrets
+        self._rotation = KeyRotation(context, SLURM_CLUSTERS, ClusterKeys(context))
         self._munge = MungeRotation(context, SLURM_CLUSTERS)
         self._jail = JailPopulation(context)
         self._topology = ClusterTopology(context)
@@ -293,9 +296,9 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         ]
 
     async def _rotate(self, obj: SlurmCluster) -> list[Finding]:
-        """Give a changed munge key to all pods."""
+        """Give a changed key to all pods."""
         if not obj.spec.has_munge:
-            return []
+            return await self._rotation.advance(obj, self.events)
         found = self._clusters
         return await self._munge.advance(
             obj,
@@ -375,6 +378,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return soonest(
             self._slurmctld.requeue_after(obj),
             self._munge.requeue_after(obj),
+            self._rotation.requeue_after(obj),
             self._topology.requeue_after(obj),
             self._accounting.requeue_after(obj),
             self._sssd.requeue_after(obj),

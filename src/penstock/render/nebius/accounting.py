@@ -33,7 +33,7 @@ from penstock.render.parts.pod_template import (
 )
 from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
-from penstock.slurm.auth.key_files import SLURM_KEY
+from penstock.slurm.auth.key_rotation import CLIENTS
 
 COMPONENT: Final = "accounting"
 CONTAINER: Final = "accounting"
@@ -107,6 +107,9 @@ def _deployment(cluster: ClusterInputs, text_hash: str) -> Json:
     found = template(selector, {**spec, "hostname": conf.HOST})
     if not has_own_entrypoint(declared):
         found["metadata"]["annotations"][marks.CONFIG_HASH] = text_hash
+    if cluster.clients_key:
+        # slurmdbd reads its keys only at its start.
+        found["metadata"]["annotations"][marks.SLURM_KEY_HASH] = cluster.clients_key
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -193,8 +196,7 @@ def _sources(cluster: ClusterInputs) -> list[Json]:
         secret_source(names.jwt_secret(cluster.name), (names.JWT_KEY, conf.JWT_KEY, _PRIVATE)),
     ]
     if not cluster.spec.has_munge:
-        key = names.auth_key(cluster.cluster)
-        sources.append(secret_source(key.name, (key.key, SLURM_KEY, _PRIVATE)))
+        sources += auth.key_sources(cluster, CLIENTS, _PRIVATE)
     if tls is not None and tls.server_ca_secret_ref:
         sources.append(
             secret_source(tls.server_ca_secret_ref, (conf.CA_FILE, conf.CA_FILE, _PRIVATE))

@@ -2,7 +2,8 @@
 
 With auth/munge each pod has a sidecar with munged, and its containers share the folder of munged's
 socket. With auth/slurm daemons have the key itself: entry points of images copy it to a file that
-only the daemon's user can read. Clients use a socket that the daemon of their pod serves in
+only the daemon's user can read. The key ring beside it has the keys that are valid while the key
+changes. Clients use a socket that the daemon of their pod serves in
 `/run/slurmctld`, `/run/slurmdbd` or `/run/slurm`; in a login that daemon is sackd.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.common import NodeContainer
@@ -18,8 +21,9 @@ from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.container import variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.munge import munge
-from penstock.render.parts.pod_template import memory
+from penstock.render.parts.pod_template import memory, projected, ring_sources, secret_source
 from penstock.slurm.auth.key_files import SLURM_KEY
+from penstock.slurm.auth.key_rotation import CLIENTS, SLURMCTLD
 
 _KEY: Final = "slurm-auth-key"
 _KEY_PATH: Final = "/mnt/slurm-key"
@@ -34,12 +38,25 @@ def sidecars(spec: SlurmClusterSpec, given: NodeContainer) -> list[Json]:
     return [munge(given)] if spec.has_munge else []
 
 
-def volumes(cluster: ClusterInputs) -> list[Json]:
-    """The key, and with munge the folder of its socket."""
+def volumes(cluster: ClusterInputs, ring: str = CLIENTS) -> list[Json]:
+    """The key, and with munge the folder of its socket. `ring` is the entry of the key ring."""
     if cluster.spec.has_munge:
         return vol.munge_volumes(cluster.name)
-    secret = names.slurm_key_secret(cluster.name)
-    return [vol.secret(_KEY, secret, [(SLURM_KEY, _OWNER_READS)])]
+    return [projected(_KEY, vol.CONFIG_MODE, key_sources(cluster, ring, _OWNER_READS))]
+
+
+def key_sources(cluster: ClusterInputs, ring: str, mode: int) -> list[Json]:
+    """The key of auth/slurm, and beside it `slurm.jwks` from an entry of the key ring."""
+    key = names.auth_key(cluster.cluster)
+    return [
+        secret_source(key.name, (key.key, SLURM_KEY, mode)),
+        *ring_sources(names.key_ring(cluster.name), ring, mode),
+    ]
+
+
+def pod_annotations(spec: SlurmClusterSpec) -> dict[str, str]:
+    """The mark of pods that show the key ring."""
+    return {} if spec.has_munge else {marks.KEY_RING: app_labels.TRUE}
 
 
 def mounts(spec: SlurmClusterSpec) -> list[Json]:
@@ -56,7 +73,7 @@ def variables(spec: SlurmClusterSpec) -> list[Json]:
 
 def slurmctld_volumes(cluster: ClusterInputs) -> list[Json]:
     """Those of slurmctld's pod: its other containers are clients too."""
-    found = volumes(cluster)
+    found = volumes(cluster, SLURMCTLD)
     return found if cluster.spec.has_munge else [*found, {"name": _SOCKET, "emptyDir": {}}]
 
 

@@ -37,6 +37,8 @@ class ClusterInputs:
     """Whether slurmctld runs as root, as that of the original: SlurmUser of slurm.conf in force."""
     loads_database: bool = False
     """Whether the database has pods although the daemons have none: a Restore loads it."""
+    clients_key: str = ""
+    """Names the key of auth/slurm with which slurmdbd is to begin; empty with munge."""
     has_user_namespaces: bool = True
     """Whether pods may have a user namespace of their own on the Kubernetes nodes."""
 

@@ -133,9 +133,9 @@ def _item(key: str, path: str, mode: int | None) -> Json:
     return item
 
 
-def ring_sources(name: str, ring: str) -> list[Json]:
+def ring_sources(name: str, ring: str, mode: int | None = None) -> list[Json]:
     """`slurm.jwks` from an entry of a key ring, where there is one."""
-    source = secret_source(name, (ring, SLURM_JWKS, None))
+    source = secret_source(name, (ring, SLURM_JWKS, mode))
     source["secret"]["optional"] = True
     return [source]
 

@@ -16,7 +16,7 @@ from typing import cast
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.status import StatusError
-from penstock.simulation.kubelet import munge
+from penstock.simulation.kubelet import auth_log, munge
 from penstock.simulation.kubelet.mounts import Mounts
 from penstock.simulation.kubelet.pod_lifecycle import (
     PODS,
@@ -44,7 +44,7 @@ from penstock.simulation.slurm import slurmdbd
 from penstock.simulation.slurm.auth_keys import Keys
 from penstock.simulation.slurm.auth_keys import read as keys_in
 from penstock.simulation.slurm.cluster import SimulatedSlurm
-from penstock.simulation.slurm.reconfigure import HANGS, fatal
+from penstock.simulation.slurm.reconfigure import HANGS, data_of, fatal
 from penstock.simulation.slurm.slurmdbd import Slurmdbds
 
 NODES = "/nodes"
@@ -126,13 +126,13 @@ class SimulatedNodes:
             self._loop.call_later(self._pace.silent, slurm.give_up_silent_nodes)
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
-        """The log of a reconfigure or munge container, or a slurmdbd; a silent one gives none."""
+        """The log of a sidecar, slurmdbd or login; that of a silent Kubernetes node gives none."""
         pod, life = (
             self.server.find(PODS, namespace, name),
             self._lifecycles.get(f"{namespace}/{name}"),
         )
         sidecar = life.sidecar if life is not None and container == "reconfigure" else None
-        others = {*slurmdbd.CONTAINERS, munge.CONTAINER}
+        others = {*slurmdbd.CONTAINERS, munge.CONTAINER, auth_log.SSHD}
         if pod is None or (sidecar is None and container not in others):
             return None
         if pod["spec"].get("nodeName") in self.silent:
@@ -141,7 +141,10 @@ class SimulatedNodes:
             raise StatusError(status, "logs cannot be read")
         if container == munge.CONTAINER:
             return munge.log(self.server, pod)
-        return "\n".join(sidecar.lines) if sidecar else self.slurmdbds.log(namespace, name)
+        if container in slurmdbd.CONTAINERS:
+            return self.slurmdbds.log(namespace, name)
+        keys = auth_log.log(pod, container, data_of(self.server.find, namespace))
+        return "\n".join([*(sidecar.lines if sidecar else ()), keys])
 
     def database(self, namespace: str, *, answers: bool) -> None:
         """The database of a namespace's slurmdbd goes, or is back."""

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.api.cluster.marks import KEYS
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import Change
+from penstock.simulation.kubelet.auth_log import has_keys
 from penstock.simulation.kubelet.jail import Jail
 from penstock.simulation.kubelet.pod_lifecycle import (
     Pace,
@@ -35,7 +36,7 @@ from penstock.simulation.slurm.reconfigure import (
     slurm_conf,
 )
 from penstock.slurm.auth.key_files import SLURM_JWKS
-from penstock.slurm.auth.key_rotation import WORKERS
+from penstock.slurm.auth.key_rotation import SLURMCTLD, WORKERS
 
 LOGIN_KEYS = "slurm-config"
 """The volume with a login's keys."""
@@ -192,6 +193,27 @@ class Mounts:
                 self._lifecycles.later(
                     life, self._pace.resync, lambda k=key, u=life.uid: self._show(k, u)
                 )
+        before = change.old.obj if change.old is not None else {}
+        if (before.get("data") or {}).get(SLURMCTLD) != found["data"].get(SLURMCTLD):
+            self._reread_keys(change.key[0])
+
+    def _reread_keys(self, space: str) -> None:
+        """Slurmctld of a SlurmCluster has its slurmds reconfigure for keys beside the files."""
+        slurm = self._slurms[space]
+        for key, life in list(self._lifecycles.items()):
+            pod = self._lifecycles.pod(key, life.uid)
+            if pod is None or not key.startswith(f"{space}/") or not has_keys(pod):
+                continue
+            if slurm.runs_slurmd(node_name(pod), life.uid):
+                self._lifecycles.later(
+                    life, self._pace.register, lambda p=pod, k=key, u=life.uid: self._again(p, k, u)
+                )
+
+    def _again(self, pod: Json, key: str, uid: str) -> None:
+        """A new process of slurmd registers with the keys of its pod."""
+        slurm = self._slurms[pod["metadata"]["namespace"]]
+        if slurm.rereads(node_name(pod), None):
+            self._register(key, uid)
 
     def _resync(self, key: str, uid: str) -> None:
         """The kubelet's full pass."""

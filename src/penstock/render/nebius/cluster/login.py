@@ -35,13 +35,15 @@ def stateful_set(cluster: ClusterInputs) -> Json:
     beside = vol.cluster_mounts(cluster.spec, declared.volumes.custom_mounts)
     volumes = [jail, *(one.volume for one in (*inside, *beside))]
     mounts = [*(one.manifest for one in inside), *vol.custom_mounts(beside)]
+    made = template(pod_labels, _pod_spec(cluster, volumes, mounts))
+    made["metadata"]["annotations"] |= auth.pod_annotations(cluster.spec)
     spec: Json = {
         "replicas": cluster.replicas(declared.size or 0),
         "serviceName": names.service(cluster.name, "login-headless"),
         "podManagementPolicy": "Parallel",
         "revisionHistoryLimit": 0,
         "selector": {"matchLabels": labels.selector_labels("login", cluster.name)},
-        "template": template(pod_labels, _pod_spec(cluster, volumes, mounts)),
+        "template": made,
     }
     if claims := claim_templates(cluster.name, "login", vol.templates(volumes)):
         spec["volumeClaimTemplates"] = claims

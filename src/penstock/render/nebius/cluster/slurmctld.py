@@ -69,7 +69,11 @@ def stateful_set(cluster: ClusterInputs) -> Json:
         "podManagementPolicy": "Parallel",
         "revisionHistoryLimit": 0,
         "selector": {"matchLabels": selector},
-        "template": _template(pod_labels, _pod_spec(cluster, volumes, vol.custom_mounts(mounts))),
+        "template": _template(
+            pod_labels,
+            _pod_spec(cluster, volumes, vol.custom_mounts(mounts)),
+            auth.pod_annotations(cluster.spec),
+        ),
     }
     if claims := claim_templates(cluster.name, "controller", vol.templates(volumes)):
         spec["volumeClaimTemplates"] = claims
@@ -83,9 +87,9 @@ def stateful_set(cluster: ClusterInputs) -> Json:
     }
 
 
-def _template(pod_labels: Mapping[str, str], spec: Json) -> Json:
+def _template(pod_labels: Mapping[str, str], spec: Json, more: Mapping[str, str]) -> Json:
     found = template(pod_labels, spec)
-    found["metadata"]["annotations"][marks.TRIES_CONFIG] = app_labels.TRUE
+    found["metadata"]["annotations"] |= {marks.TRIES_CONFIG: app_labels.TRUE, **more}
     return found
 
 
@@ -169,7 +173,9 @@ def _reconfigure(cluster: ClusterInputs) -> Json:
             "-c",
             script("jail_user"),
             "reconfigure",
-            reconfigure.command(is_shared_folder=cluster.spec.has_jail)[-1],
+            reconfigure.command(
+                is_shared_folder=cluster.spec.has_jail, has_keys_beside=not cluster.spec.has_munge
+            )[-1],
         ],
         "env": [
             variable("SLURM_CONF", f"{vol.SLURM_ETC}/slurm.conf"),

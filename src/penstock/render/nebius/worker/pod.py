@@ -48,7 +48,11 @@ def pod(
         },
         owner(of.declared_by),
     )
-    meta["annotations"] = {**of.annotations, app_labels.DEFAULT_CONTAINER: "slurmd"}
+    meta["annotations"] = {
+        **of.annotations,
+        **auth.pod_annotations(cluster.spec),
+        app_labels.DEFAULT_CONTAINER: "slurmd",
+    }
     spec = _pod_spec(cluster, workers, of, slot)
     if slot.node:
         pin_to_node(spec, slot.node)

@@ -12,6 +12,7 @@ from penstock.render.nebius import auth, job_mounts
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.worker.template import WorkerTemplate
+from penstock.slurm.auth.key_rotation import WORKERS
 
 _FROM_HOST: Final = "HostToContainer"
 _IMEX_CLI: Final = "/usr/bin/nvidia-imex-ctl"
@@ -34,7 +35,7 @@ def worker_volumes(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
     """Volumes of the pod that no user declares."""
     is_node_set = isinstance(of.declared_by, NodeSet)
     found = [
-        *auth.volumes(cluster),
+        *auth.volumes(cluster, WORKERS),
         vol.limits_volume(cluster.name, of.limits),
         *vol.ssh_volumes(cluster.cluster),
         *vol.scratch_volumes(of.memory),
