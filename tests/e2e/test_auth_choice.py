@@ -1,6 +1,6 @@
 """Authentication by choice: a SlurmCluster with auth/slurm, a Controller with a site's munge key.
 
-Scenario S163; `test_slurmcluster_trouble.py` has the rotation under load.
+Scenario S163; `test_slurmcluster_trouble.py` has the rotation of a munge key under load.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from e2e_kit import manifests, mariadb
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.images import give_all
+from e2e_kit.operator_kills import killed_at_writes
 from e2e_kit.release import PARSER, RELEASE
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
@@ -33,6 +34,8 @@ CLIENT = "client"
 """A pod of no cluster with munged, the clients of Slurm and a slurm.conf of five lines."""
 SMALL = "--mem=1M --cpus-per-task=1"
 STORAGE = {"size": "1Gi"}
+KILLED_IN_ROTATION = (1, 2, 4, 6, 9, 12)
+"""Writes after which the operator is killed: of the key ring, of annotations, of a condition."""
 JOB = ("--mem=50", "--immediate=60")
 
 pytestmark = pytest.mark.timeout(900)
@@ -194,6 +197,88 @@ def test_a_configuration_reaches_slurmctld_and_the_type_cannot_change(
     patch = json.dumps({"spec": {"authType": "auth/munge"}})
     words = ("patch", "slurmcluster", NAME, "--type=merge", "-p", patch)
     assert "spec.authType cannot change" in site.rejected("-n", slurm.namespace, *words)
+
+
+def set_slurm_key(slurm: SlurmClusterSite, key: bytes) -> None:
+    patch = json.dumps({"data": {"slurm.key": base64.b64encode(key).decode()}})
+    slurm.kubectl("patch", "secret", f"{NAME}-auth-slurm", "-p", patch)
+
+
+def has_only(slurm: SlurmClusterSite, key: bytes, pod: str, container: str) -> bool:
+    """Whether a daemon finds this key alone."""
+    text = slurm.run(pod, container, "cat /run/penstock-auth/slurm.jwks")
+    return [one["k"] for one in json.loads(text)["keys"]] == [base64.b64encode(key).decode()]
+
+
+def starts(slurm: SlurmClusterSite) -> dict[str, dict[str, int]]:
+    """By uid how often containers were started again; not of slurmdbd, which has a new pod."""
+    found: dict[str, dict[str, int]] = {}
+    for pod in json.loads(slurm.kubectl("get", "pods", "-o", "json"))["items"]:
+        of = pod["metadata"]["labels"].get("app.kubernetes.io/component")
+        if of not in ("controller", "login", "nodeset", "worker", "rest"):
+            continue
+        status = pod["status"]
+        every = (*status["containerStatuses"], *status.get("initContainerStatuses", ()))
+        found[pod["metadata"]["uid"]] = {one["name"]: one["restartCount"] for one in every}
+    return found
+
+
+def rotates(slurm: SlurmClusterSite, key: bytes) -> None:
+    """Change the key, until slurmctld and slurmd have it alone and the condition shows it."""
+    set_slurm_key(slurm, key)
+    pods = {"controller-0": "slurmctld", "worker-0": "slurmd", "worker-1": "slurmd"}
+
+    def is_over() -> bool:
+        everywhere = all(has_only(slurm, key, *one) for one in pods.items())
+        return everywhere and slurm.status("KeysInUse") == "True"
+
+    eventually("only the new key is in use", is_over, LONG_S, every=1)
+
+
+def test_a_changed_slurm_key_is_rotated_under_a_job_and_no_session_ends(
+    site: Site, slurm: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S163: steps start throughout; the second time the operator is killed at its writes."""
+    in_jail, before = "chroot /mnt/jail", starts(slurm)
+    body = (
+        "while [ ! -e /root/over ]; do "
+        f"srun -N2 --overlap {SMALL} true 2>>/root/errors || echo failed >>/root/errors; "
+        "echo step >>/root/steps; sleep 0.2; done"
+    )
+    submit = f"{in_jail} sbatch --parsable -N2 {SMALL} -o /dev/null --no-requeue --wrap='{body}'"
+    job = slurm.run("login-0", "sshd", submit).strip()
+    counted = f"{in_jail} sh -c 'wc -l </root/steps || echo 0'"
+    steps = lambda: int(slurm.run("login-0", "sshd", counted))  # noqa: E731
+    eventually("steps run", lambda: steps() > 2, 60)
+    began = time.monotonic()
+    rotates(slurm, secrets.token_bytes(1024))
+    figure(f"slurm.key of a SlurmCluster rotated under a job: {time.monotonic() - began:.1f} s")
+    with killed_at_writes(site, slurm.namespace, KILLED_IN_ROTATION) as kills:
+        rotates(slurm, secrets.token_bytes(64))
+    assert kills.after
+    seen = steps()
+    eventually("steps still run", lambda: steps() > seen + 2, 60)
+    slurm.run("login-0", "sshd", f"{in_jail} touch /root/over")
+    state = lambda: json.loads(slurm.scontrol("show", "job", job, "--json"))["jobs"][0]  # noqa: E731
+    eventually("the job ends", lambda: state()["job_state"] == ["COMPLETED"], 120)
+    assert state()["restart_cnt"] == 0
+    assert slurm.run("login-0", "sshd", f"{in_jail} cat /root/errors") == ""
+    assert starts(slurm) == before
+    assert "sshd ended" not in slurm.kubectl("logs", "login-0", "-c", "sshd")
+    hosts = slurm.step("login-0", f"{in_jail} srun -N2 {SMALL} hostname").split()
+    assert sorted(hosts) == ["worker-0", "worker-1"]
+    shown = f"{in_jail} sacct -n -X -P -j {job} -o state"
+    eventually("it is recorded", lambda: "COMPLETED" in slurm.run("login-0", "sshd", shown), 60)
+
+
+def test_a_slurm_key_that_is_too_short_is_rejected_and_steps_run_on(slurm: SlurmClusterSite) -> None:
+    set_slurm_key(slurm, b"k" * 15)
+    eventually("it is refused", lambda: slurm.status("KeysInUse") == "False", 60)
+    assert "less than 16 bytes" in slurm.condition("KeysInUse")
+    slurm.kubectl("delete", "pod", "login-0")
+    slurm.until_login()
+    hosts = slurm.step("login-0", f"chroot /mnt/jail srun -N2 {SMALL} hostname").split()
+    assert sorted(hosts) == ["worker-0", "worker-1"]
 
 
 def test_a_missing_key_and_one_that_is_too_short_are_named_until_they_are_right(
