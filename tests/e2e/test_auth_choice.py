@@ -271,9 +271,9 @@ def test_a_changed_slurm_key_is_rotated_under_a_job_and_no_session_ends(
     eventually("it is recorded", lambda: "COMPLETED" in slurm.run("login-0", "sshd", shown), 60)
 
 
-def test_a_slurm_key_that_is_too_short_is_rejected_and_steps_run_on(slurm: SlurmClusterSite) -> None:
+def test_a_slurm_key_that_is_too_short_is_rejected_and_steps_run(slurm: SlurmClusterSite) -> None:
     set_slurm_key(slurm, b"k" * 15)
-    eventually("it is refused", lambda: slurm.status("KeysInUse") == "False", 60)
+    eventually("it is rejected", lambda: slurm.status("KeysInUse") == "False", 60)
     assert "less than 16 bytes" in slurm.condition("KeysInUse")
     slurm.kubectl("delete", "pod", "login-0")
     slurm.until_login()

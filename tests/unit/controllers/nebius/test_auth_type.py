@@ -10,6 +10,7 @@ from fault_plans import nebius_specs as specs
 from fault_plans import worker_sets
 from fault_plans.api_names import CLUSTER
 from fault_plans.kinds import path_of
+from penstock.api.cluster.marks import KEYS
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import Change
 from penstock.slurm.auth.key_rotation import CLIENTS, SLURMCTLD, WORKERS, Phase, Ring, read
@@ -150,9 +151,17 @@ def test_a_changed_key_is_rotated_and_no_pod_is_replaced() -> None:
         assert phases == ["Learn", "Clients", "Switch", "Forget", "Settled"]
         assert keys_in(lab, WORKERS) == keys_in(lab, SLURMCTLD) == keys_in(lab, CLIENTS) == [NEW]
         assert len(lab.gone) == gone
+        assert phase_of(lab, "compute-0") == "Forget"
         assert await lab.settled() == []
 
     played(play, CURRENT, replicas=-1, before=lambda lab: given(lab))
+
+
+def phase_of(lab: Lab, pod: str) -> str:
+    """The step for which the kubelet of a pod was last asked to refresh its files."""
+    (name,) = [one for one in lab.pods() if one.removeprefix(f"{CLUSTER}-") == pod]
+    annotations: dict[str, str] = lab.get("/pods", name)["metadata"]["annotations"]
+    return annotations[KEYS].partition("-")[0]
 
 
 def test_a_rotation_waits_for_slurmctld_and_then_for_each_login() -> None:
@@ -171,11 +180,14 @@ def test_a_rotation_waits_for_slurmctld_and_then_for_each_login() -> None:
         assert (status, reason) == ("Unknown", "KeyChanging")
         assert "slurmctld has not taken over its keys yet" in message
         assert keys_in(lab, SLURMCTLD) == [OLD, NEW]
+        for pod in ("compute-0", "controller-0"):
+            assert phase_of(lab, pod) == "Learn"
         containers.remove("reconfigure")
         await lab.until(lambda: ring(lab).phase is Phase.CLIENTS)
         await asyncio.sleep(90)
         assert ring(lab).phase is Phase.CLIENTS
         assert "login-0 has to begin with the new key" in lab.condition("KeysInUse")[2]
+        assert phase_of(lab, "login-0") == "Clients"
         containers.remove("sshd")
         await lab.until(lambda: lab.condition("KeysInUse")[0] == "True")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from penstock.api.cluster.marks import SLURM_KEY_HASH
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.accounting import AccountingNode, has_slurmdbd
 from penstock.render.nebius import accounting
@@ -132,6 +134,18 @@ def test_a_changed_file_changes_no_pod_unless_its_command_is_the_users():
     assert objects(own, "a", "1")["Deployment"] != objects(own, "b", "2")["Deployment"]
     assert container(own)["command"] == ["/start"]
     assert "env" not in container(own)
+
+
+def test_another_key_of_the_clients_replaces_the_pod():
+    """slurmdbd reads its keys only at its start."""
+    found = external()
+    later = replace(found, inputs=replace(found.inputs, clients_key="a"))
+    annotations = [
+        objects(one)["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+        for one in (found, later)
+    ]
+    assert SLURM_KEY_HASH not in annotations[0]
+    assert annotations[1][SLURM_KEY_HASH] == "a"
 
 
 def test_slurmdbd_is_ready_while_its_database_answers_whatever_port_probe_is_declared():
