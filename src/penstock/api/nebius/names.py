@@ -180,8 +180,11 @@ def slurm_key_secret(cluster: str) -> str:
 
 
 def key_ring(cluster: str) -> str:
-    """The Secret with all keys of auth/slurm that are valid while the key changes."""
-    return f"{slurm_key_secret(cluster)}-ring"
+    """The Secret with all keys of auth/slurm that are valid while the key changes.
+
+    That of a Controller of the same name has another name.
+    """
+    return f"{cluster}-slurm-key-ring"
 
 
 def auth_key(cluster: SlurmCluster) -> SecretKeySelector:

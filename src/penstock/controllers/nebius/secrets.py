@@ -60,9 +60,10 @@ class ClusterSecrets:
     def foreign(self, cluster: SlurmCluster) -> Finding | None:
         """The condition of a key that another cluster has under the same name."""
         space = cluster.metadata.namespace
-        for name, manifest in self._wanted(cluster):
+        generated = [name for name, manifest in self._wanted(cluster) if manifest is not None]
+        for name in (*generated, names.key_ring(cluster.metadata.name)):
             secret = self._caches.secrets.get(f"{space}/{name}")
-            if secret is None or manifest is None:
+            if secret is None:
                 continue
             if found := _foreign(cluster, secret):
                 return found

@@ -83,7 +83,7 @@ def test_a_cluster_that_works_keeps_on_while_its_key_is_replaced_by_a_short_one(
     played(play, CURRENT, replicas=-1, before=lambda lab: make(lab))
 
 
-RING = f"{CLUSTER}-auth-slurm-ring"
+RING = f"{CLUSTER}-slurm-key-ring"
 OLD, NEW = b"o" * 64, b"n" * 64
 
 
@@ -208,3 +208,34 @@ def test_after_a_key_that_slurm_rejects_later_pods_start_with_the_former() -> No
         assert keys_in(lab, WORKERS) == [NEW]
 
     played(play, CURRENT, replicas=-1, before=lambda lab: given(lab))
+
+
+def test_a_cluster_does_not_begin_with_the_key_ring_of_a_deleted_one() -> None:
+    """Kubernetes removes it soon, and daemons would have keys that no Secret has."""
+    owner = {
+        "apiVersion": "slurm.nebius.ai/v1",
+        "kind": "SlurmCluster",
+        "name": CLUSTER,
+        "uid": "former",
+        "controller": True,
+    }
+
+    def before(lab: Lab) -> None:
+        made = Ring(OLD, "former", "former", used=True).data
+        lab.make(f"{CORE}/configmaps", "ConfigMap", "stays")
+        uid = lab.get("/configmaps", "stays")["metadata"]["uid"]
+        # The garbage collector leaves what one of its owners still needs.
+        more = {"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "uid": uid}
+        metadata = {"name": RING, "ownerReferences": [owner, more]}
+        lab.world.ask("POST", SECRETS, {"kind": "Secret", "metadata": metadata, "data": made})
+        given(lab)
+
+    async def play(lab: Lab) -> None:
+        await lab.until(lambda: lab.condition()[1] == "CreatingKeys")
+        await asyncio.sleep(30)
+        assert lab.pods() == []
+        lab.world.ask("DELETE", f"{SECRETS}/{RING}", {})
+        await lab.until(lambda: lab.condition("KeysInUse")[0] == "True", 300)
+        assert ring(lab).clients != "former"
+
+    played(play, CURRENT, replicas=-1, before=before)
