@@ -6,6 +6,7 @@ The container's arguments and SSHD_OPTIONS are options of sshd, whose configurat
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -19,12 +20,12 @@ import jail
 import jail_mounts
 import jail_sshd
 from journal import FOLDER
-from supervise import Program, always, say, supervise
+from supervise import Program, say, supervise
 
 USER = "slurm"
 SACKD = "/usr/sbin/sackd"
 ASK_SECONDS = 10.0
-"""After which sackd is asked again to read its keys."""
+"""After which a sackd that has not read its keys is started again."""
 REPORT_SECONDS = 60.0
 """Sessions fill the log, of which the operator reads the last lines."""
 
@@ -34,7 +35,7 @@ class SackdKeys:
 
     def __init__(self, digest: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._running = self._asked = digest
+        self._running = self._asked = self._present = digest
         self._ask_at = self._report_at = 0.0
 
     def report(self) -> None:
@@ -49,15 +50,34 @@ class SackdKeys:
             self._running = self._asked
             self.report()
 
+    def restarts(self) -> bool:
+        """Note that sackd has ended: it is started again, with the present keys."""
+        if self._running != self._present:
+            self._running = self._asked = self._present
+            self.report()
+        return True
+
     def observe(self, digest: str) -> None:
         """Send SIGHUP to sackd until it runs with these keys, which a rotation has reported."""
-        now = self._clock()
+        now, self._present = self._clock(), digest
         if digest != self._running:
-            if digest != self._asked or now >= self._ask_at:
+            if digest != self._asked:
                 self._asked, self._ask_at = digest, now + ASK_SECONDS
                 os.kill(os.getpid(), signal.SIGHUP)
+            elif now >= self._ask_at:
+                self._ask_at = now + ASK_SECONDS
+                say("sackd does not reconfigure; it is started again")
+                kill_sackd()
         elif now >= self._report_at and is_rotating():
             self.report()
+
+
+def kill_sackd() -> None:
+    """End sackd. One that waits for a client may take no other signal."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if comm.read_text().strip() == "sackd":
+                os.kill(int(comm.parent.name), signal.SIGKILL)
 
 
 def is_rotating() -> bool:
@@ -81,7 +101,9 @@ def programs(arguments: list[str], digest: str) -> list[Program]:
     jail.follow_keys(USER, digest, keys.observe)
     argv = [SACKD, "--systemd"]
     return [
-        Program("sackd", argv, user=USER, restart=always, is_signalled=True, moved=keys.moved),
+        Program(
+            "sackd", argv, user=USER, restart=keys.restarts, is_signalled=True, moved=keys.moved
+        ),
         # Sessions would end with the process in front of sshd.
         replace(sshd, is_signalled=False),
     ]

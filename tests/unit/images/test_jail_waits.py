@@ -293,12 +293,9 @@ def test_sackd_is_asked_until_it_has_read_other_keys_and_reports_them_in_a_rotat
     keys.observe("other")
     keys.observe("other")
     assert (asked, reports(capfd)) == ([signal.SIGHUP], [])
-    clock.now += jail_login.ASK_SECONDS
-    keys.observe("other")
-    assert asked == [signal.SIGHUP] * 2
     keys.moved()
     keys.observe("other")
-    assert (len(asked), reports(capfd)) == (2, ["other"])
+    assert (len(asked), reports(capfd)) == (1, ["other"])
     clock.now += jail_login.REPORT_SECONDS
     keys.observe("other")
     assert reports(capfd) == ["other"]
@@ -306,6 +303,32 @@ def test_sackd_is_asked_until_it_has_read_other_keys_and_reports_them_in_a_rotat
     clock.now += jail_login.REPORT_SECONDS
     keys.observe("other")
     assert reports(capfd) == []
+
+
+def test_a_sackd_that_does_not_reconfigure_is_started_again(
+    jail_login: ModuleType,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """One that waits for a client takes no SIGHUP."""
+    ended: list[str] = []
+
+    def kill(*_: int) -> None:
+        """Ignore the signal."""
+
+    monkeypatch.setattr(jail_login.os, "kill", kill)
+    monkeypatch.setattr(jail_login, "kill_sackd", lambda: ended.append("sackd"))
+    keys = jail_login.SackdKeys("one", clock)
+    keys.observe("other")
+    keys.observe("other")
+    assert ended == []
+    clock.now += jail_login.ASK_SECONDS
+    keys.observe("other")
+    assert ended == ["sackd"]
+    assert reports(capfd) == []
+    assert keys.restarts()
+    assert reports(capfd) == ["other"]
 
 
 def reports(capfd: pytest.CaptureFixture[str]) -> list[str]:
