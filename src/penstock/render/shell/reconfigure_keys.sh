@@ -27,5 +27,7 @@ follow_keys() { # at each tick of the main loop; not where a step of it compares
   report "keys $keys_taken"
 }
 
+# The loop before these lines is the same text in every cluster, and another text would restart slurmctld there.
+# So this step is put into `same`, by which the loop compares files at each tick.
 eval "$(declare -f same | sed '0,/{/s//{ follow_keys;/')"
 
