@@ -7,6 +7,11 @@ from types import ModuleType
 import pytest
 
 ENTRYPOINTS = Path(__file__).parents[3] / "images/entrypoints"
+CRI_O = (
+    *("chown", "dac_override", "fsetid", "fowner", "setgid", "setuid", "setpcap"),
+    *("net_bind_service", "kill"),
+)
+"""Capabilities of containers by default in CRI-O, which gives fewer than containerd."""
 
 
 @pytest.fixture

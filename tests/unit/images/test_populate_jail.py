@@ -4,10 +4,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+from penstock.render.nebius.cluster import populate_jail
+from support.nebius_clusters import CURRENT, of_shape
+from unit.images.conftest import CRI_O
 
 PROGRAM = Path(__file__).parents[3] / "images/entrypoints/populate-jail"
 MARKER = "etc/soperator-jail-populated"
@@ -49,9 +53,9 @@ class Volume:
             **more,
         }
 
-    def start(self, **more: str) -> "subprocess.Popen[str]":
+    def start(self, *limits: str, **more: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            ["bash", str(PROGRAM)],
+            [*limits, "bash", str(PROGRAM)],
             env=self.environment(**more),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -59,8 +63,9 @@ class Volume:
             start_new_session=True,
         )
 
-    def run(self, **more: str) -> tuple[int, str]:
-        process = self.start(**more)
+    def run(self, *limits: str, **more: str) -> tuple[int, str]:
+        """`limits` is a command that runs the program."""
+        process = self.start(*limits, **more)
         said, _ = process.communicate(timeout=60)
         return process.returncode, said
 
@@ -321,3 +326,25 @@ def test_without_a_volume_nothing_is_written(volume: Volume) -> None:
     assert code == 1
     assert "is no mount" in said
     assert not volume.names()
+
+
+def added() -> Sequence[str]:
+    """The capabilities that the Job's container adds, in the spelling of setpriv(1)."""
+    made = populate_jail.job(of_shape(CURRENT).inputs, overwrite=False)
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    return [one.lower() for one in container["securityContext"]["capabilities"]["add"]]
+
+
+@pytest.mark.parametrize("dropped", ["", *added()])
+def test_a_jail_filled_without_setfcap_lacks_file_capabilities(
+    volume: Volume, dropped: str
+) -> None:
+    """S172: beside the default capabilities of CRI-O. Nothing here needs SYS_ADMIN."""
+    value = bytes.fromhex("0100000200200000000000000000000000000000")
+    os.setxattr(volume.source / "usr/bin/tool", "security.capability", value)
+    left = [one for one in (*CRI_O, *added()) if one != dropped]
+    given = ",".join(["-all", *(f"+{one}" for one in left)])
+    code, said = volume.run("setpriv", f"--bounding-set={given}", f"--inh-caps={given}")
+    assert code == 0, said
+    found = os.listxattr(volume.jail / "usr/bin/tool")
+    assert ("security.capability" in found) == (dropped != "setfcap")
