@@ -108,7 +108,7 @@ for lib in /usr/lib/*/slurm-wlm; do
   mount -o remount,bind,ro ".$lib"
 done
 """
-_SLURM_CONF = """
+SLURM_CONF = """
 ClusterName=jail
 SlurmctldHost=worker-0(10.99.0.1)
 SlurmUser=slurm
@@ -212,10 +212,30 @@ class JailHost:
         """munged, slurmctld and slurmd, each as its user and with the capabilities of its pod."""
         self._start("munge", "munged", "-F")
         self._wait("munged answers", "munge", "-n")
+        self.start_slurm()
+
+    def start_slurm(
+        self, capabilities: Sequence[str] = POD_CAPABILITIES, options: Sequence[str] = ()
+    ) -> Path:
+        """slurmctld and slurmd, in place of those that run; the log of slurmd.
+
+        slurmd has these capabilities and more options.
+        """
+        munged, *former = self._daemons
+        if former:
+            # slurmd waits ten seconds for a step that ends.
+            self.wait_idle()
+        self.run("pkill", "-x", "slurmd|slurmctld")
+        for daemon in former:
+            daemon.wait(20)
+        self._daemons = [munged]
         self._start("slurm", "slurmctld", "-D")
-        bounding = ",".join(["-all", *(f"+{name}" for name in POD_CAPABILITIES)])
-        self._start("root", "setpriv", f"--bounding-set={bounding}", "slurmd", "-D", "-N", NODE)
+        self._wait("slurmctld answers", "scontrol", "ping")
+        bounding = ",".join(["-all", *(f"+{name}" for name in capabilities)])
+        words = ("setpriv", f"--bounding-set={bounding}", "slurmd", "-D", "-N", NODE, *options)
+        log = self._start("root", *words)
         self.wait_idle()
+        return log
 
     def wait_idle(self, seconds: float = 30) -> None:
         """Wait until the node runs nothing and is not drained."""
@@ -290,11 +310,12 @@ class JailHost:
         install -d -m 700 /root /mnt/jail/root
         """
         self.check("sh", "-ec", script)
-        self.write("/etc/slurm/slurm.conf", _SLURM_CONF)
+        self.write("/etc/slurm/slurm.conf", SLURM_CONF)
         self.write("/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n")
         self.plugstack(f"required chroot.so {JAIL}")
 
-    def _start(self, user: str, *command: str) -> None:
+    def _start(self, user: str, *command: str) -> Path:
+        """Start a daemon; its output."""
         log = self._folder.parent / f"{command[0]}-{len(self._daemons)}.log"
         with log.open("wb") as output:
             self._daemons.append(
@@ -305,6 +326,7 @@ class JailHost:
                     stderr=output,
                 )
             )
+        return log
 
     def _wait(self, name: str, *command: str, limit: float = 30) -> None:
         deadline = time.monotonic() + limit

@@ -1,0 +1,119 @@
+"""Each privilege of daemons is taken away alone, and something fails without it.
+
+Slurm's daemons of `host` need no Kubernetes node. tests/reference/privilege_needs.py has the whole
+list: tests of Jobs are in tests/unit/images, that of privileged workers is in test_jobs.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from e2e_kit.jail_host import POD, SLURM_CONF, JailHost
+from penstock.local.linux import why_not
+
+DEFAULT = (*POD.split(), "sys_chroot", "mknod", "audit_write", "setfcap")
+"""Capabilities that containerd gives each container."""
+ADDED = ("bpf", "net_admin", "sys_admin", "sys_nice")
+"""Those that a worker of slinky.slurm.net has beside them."""
+TEMPORARY = {
+    "slurm.conf": f"{SLURM_CONF}NamespaceType=namespace/tmpfs\n",
+    "job_container.conf": "AutoBasePath=true\nBasePath=/var/tmp/jobs\n",
+}
+FOR_DEVICES = """
+import ctypes, os, struct
+LOAD, CGROUP_DEVICE, BPF = 5, 15, {"x86_64": 321, "aarch64": 280}[os.uname().machine]
+code = struct.pack("<BBhiBBhi", 0xB7, 0, 0, 1, 0x95, 0, 0, 0)
+texts = [ctypes.create_string_buffer(text) for text in (code, b"GPL")]
+words = struct.pack("<IIQQ", CGROUP_DEVICE, 2, *map(ctypes.addressof, texts)) + bytes(24)
+libc = ctypes.CDLL(None, use_errno=True)
+loaded = libc.syscall(BPF, LOAD, ctypes.create_string_buffer(words), len(words))
+print("loaded" if loaded >= 0 else os.strerror(ctypes.get_errno()))
+"""
+"""Loads the program `return 1` as cgroup/v2 of Slurm loads that for the devices of a step."""
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Generator[JailHost]:
+    """A Slurm node without a jail."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    one = JailHost(tmp_path_factory.mktemp("capabilities") / "host")
+    try:
+        one.up()
+        one.plugstack("")
+        yield one
+    finally:
+        one.down()
+
+
+def without(*names: str) -> list[str]:
+    """The capabilities of a worker of slinky.slurm.net that is not privileged, but for some."""
+    return [one for one in (*DEFAULT, *ADDED) if one not in names]
+
+
+def test_without_sys_admin_no_job_has_a_folder_for_temporary_files(host: JailHost) -> None:
+    """S172: slurmstepd of the job ends, and slurmctld cancels the job."""
+    for name, text in TEMPORARY.items():
+        host.write(f"/etc/slurm/{name}", text)
+    command = ("srun", "-Q", "sh", "-c", "touch /tmp/of-job && ls /tmp")
+    try:
+        host.start_slurm(without())
+        assert host.check(*command).split() == ["of-job"]
+        log = host.start_slurm(without("sys_admin"))
+        assert host.run(*command).code == 1
+        assert "Could not launch JobId" in log.read_text()
+    finally:
+        host.write("/etc/slurm/slurm.conf", SLURM_CONF)
+
+
+def test_without_sys_nice_slurmd_cannot_raise_its_priority(host: JailHost) -> None:
+    """S172."""
+    for dropped, value in ((), "-5"), (("sys_nice",), "0"):
+        log = host.start_slurm(without(*dropped), ["-n", "-5"])
+        assert host.check("ps", "-o", "ni=", "-C", "slurmd").strip() == value
+        words = "Unable to reset nice value to -5: Permission denied"
+        assert (words in log.read_text()) == bool(dropped)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "answer"),
+    [
+        ((), "loaded"),
+        (("sys_admin",), "loaded"),
+        (("bpf", "net_admin"), "loaded"),
+        (("sys_admin", "bpf"), "Operation not permitted"),
+        (("sys_admin", "net_admin"), "Operation not permitted"),
+    ],
+)
+def test_without_sys_admin_a_program_for_devices_needs_bpf_and_net_admin(
+    dropped: tuple[str, ...], answer: str
+) -> None:
+    """S172: the kernel's own rule. Open: Slurm's cgroup/v2, which rejects a hybrid hierarchy."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    bounding = ",".join(["-all", *(f"+{name}" for name in without(*dropped))])
+    command = ["setpriv", f"--bounding-set={bounding}", sys.executable, "-c", FOR_DEVICES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == answer
+
+
+def test_without_sys_admin_no_step_enters_the_jail(host: JailHost) -> None:
+    """S172: as for slurmd of a SlurmCluster, were its jail complete."""
+    host.plugstack("required chroot.so /mnt/jail")
+    try:
+        command = ("srun", "-Q", "cat", "/etc/where")
+        host.start_slurm((*DEFAULT, "sys_admin"))
+        assert host.check(*command) == "jail\n"
+        log = host.start_slurm(DEFAULT)
+        assert host.run(*command).code == 1
+        words = "cannot enter the job's root: unshare(CLONE_NEWNS): Operation not permitted"
+        assert words in host.check("cat", "/var/log/slurm/slurmd.log"), log.read_text()
+    finally:
+        host.plugstack("")
