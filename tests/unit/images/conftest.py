@@ -12,6 +12,7 @@ CRI_O = (
     *("net_bind_service", "kill"),
 )
 """Capabilities of containers by default in CRI-O, which gives fewer than containerd."""
+CONTAINERD = (*CRI_O, "net_raw", "sys_chroot", "mknod", "audit_write", "setfcap")
 
 
 @pytest.fixture

@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from unit.images.conftest import CONTAINERD
 
 ENTRYPOINTS = Path(__file__).parents[3] / "images/entrypoints"
 PLUGINS = ("/usr/lib/a-b-c/slurm-wlm", "/usr/lib/slurm")
@@ -50,11 +53,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def complete(
-    folder: Path, mounts: list[dict[str, Any]], script: str, mounted: str = ""
+    folder: Path,
+    mounts: list[dict[str, Any]],
+    script: str,
+    mounted: str = "",
+    limits: Sequence[str] = (),
 ) -> dict[str, str]:
     """Complete the jail in a mount namespace; `script` fills `answers`.
 
-    The folder `mounted` is a mount point before, as a volume of a pod.
+    The folder `mounted` is a mount point before, as a volume of a pod. `limits` is a command that
+    runs the program.
     """
     if os.geteuid() != 0:
         pytest.skip("mounts need root")
@@ -64,7 +72,7 @@ def complete(
     done = subprocess.run(
         [
             *("unshare", "--mount", "--propagation=private", "sh", "-ec", bind, mounted),
-            *(sys.executable, "-B", "-c", code, *names),
+            *(*limits, sys.executable, "-B", "-c", code, *names),
         ],
         capture_output=True,
         text=True,
@@ -242,3 +250,15 @@ def test_links_to_the_clients_replace_nothing(jail_mounts: ModuleType, folder: P
         jail_mounts.Jail(str(folder / "jail")).link("usr/local/bin", ["sinfo", "srun"], "/opt/bin")
     assert (local / "sinfo").read_text() == "mine"
     assert (local / "srun").readlink() == Path("/opt/bin/srun")
+
+
+@pytest.mark.parametrize("added", [["sys_admin"], []])
+def test_a_jail_is_not_completed_without_sys_admin(folder: Path, added: list[str]) -> None:
+    """S172: the only capability that slurmd and sshd have beside those of containerd."""
+    bounding = ",".join(["-all", *(f"+{one}" for one in (*CONTAINERD, *added))])
+    limits = ["setpriv", f"--bounding-set={bounding}"]
+    found = complete(folder, [{"target": "run", "kind": "tmpfs"}], "", limits=limits)
+    if added:
+        assert found == {}
+    else:
+        assert "permission denied" in found["error"]
