@@ -1,15 +1,13 @@
 """Each privilege of daemons is taken away alone, and something fails without it.
 
-Slurm's daemons of `host` need no Kubernetes node. tests/reference/privilege_needs.py has the whole
-list: tests of Jobs are in tests/unit/images, that of privileged workers is in test_jobs.py.
+Slurm's daemons need no Kubernetes node here. tests/reference/privilege_needs.py has the whole list.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Generator
-from pathlib import Path
+from collections.abc import Generator, Sequence
 
 import pytest
 
@@ -35,6 +33,17 @@ loaded = libc.syscall(BPF, LOAD, ctypes.create_string_buffer(words), len(words))
 print("loaded" if loaded >= 0 else os.strerror(ctypes.get_errno()))
 """
 """Loads the program `return 1` as cgroup/v2 of Slurm loads that for the devices of a step."""
+PROFILE = """
+import ctypes, os, struct, sys
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}[os.uname().machine]
+LOAD, EQUAL, RETURN, ERROR, ALLOW = 0x20, 0x15, 0x06, 0x00050001, 0x7FFF0000
+rules = [(LOAD, 0, 0, 0), (EQUAL, 0, 1, PIVOT_ROOT), (RETURN, 0, 0, ERROR), (RETURN, 0, 0, ALLOW)]
+text = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *one) for one in rules))
+profile = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(rules), ctypes.addressof(text)))
+assert ctypes.CDLL(None).prctl(22, 2, profile) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Runs a command without pivot_root(2), as under the default profile of container runtimes."""
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +113,31 @@ def test_without_sys_admin_a_program_for_devices_needs_bpf_and_net_admin(
     assert done.stdout.strip() == answer
 
 
-def test_without_sys_admin_no_step_enters_the_jail(host: JailHost) -> None:
-    """S172: as for slurmd of a SlurmCluster, were its jail complete."""
+@pytest.fixture
+def jailed(host: JailHost) -> Generator[JailHost]:
+    """Steps enter the jail, as those of a SlurmCluster."""
     host.plugstack("required chroot.so /mnt/jail")
-    try:
-        command = ("srun", "-Q", "cat", "/etc/where")
-        host.start_slurm((*DEFAULT, "sys_admin"))
-        assert host.check(*command) == "jail\n"
-        log = host.start_slurm(DEFAULT)
-        assert host.run(*command).code == 1
-        words = "cannot enter the job's root: unshare(CLONE_NEWNS): Operation not permitted"
-        assert words in host.check("cat", "/var/log/slurm/slurmd.log"), log.read_text()
-    finally:
-        host.plugstack("")
+    yield host
+    host.plugstack("")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "by", "call"),
+    [
+        ((*DEFAULT, "sys_admin"), (), ""),
+        (DEFAULT, (), "unshare(CLONE_NEWNS)"),
+        ((*DEFAULT, "sys_admin"), ("python3", "-c", PROFILE), "pivot_root(/mnt/jail)"),
+    ],
+)
+def test_no_step_enters_the_jail_without_sys_admin_or_with_a_seccomp_profile(
+    jailed: JailHost, capabilities: Sequence[str], by: Sequence[str], call: str
+) -> None:
+    """S172: the step fails with the system call that is denied."""
+    jailed.start_slurm(capabilities, by=by)
+    done = jailed.run("srun", "-Q", "cat", "/etc/where")
+    if not call:
+        assert (done.code, done.out) == (0, "jail\n")
+        return
+    assert done.code == 1
+    words = f"chroot: cannot enter the job's root: {call}: Operation not permitted"
+    assert words in jailed.check("cat", "/var/log/slurm/slurmd.log")

@@ -215,11 +215,14 @@ class JailHost:
         self.start_slurm()
 
     def start_slurm(
-        self, capabilities: Sequence[str] = POD_CAPABILITIES, options: Sequence[str] = ()
+        self,
+        capabilities: Sequence[str] = POD_CAPABILITIES,
+        options: Sequence[str] = (),
+        by: Sequence[str] = (),
     ) -> Path:
         """slurmctld and slurmd, in place of those that run; the log of slurmd.
 
-        slurmd has these capabilities and more options.
+        slurmd has these capabilities and more options, and is started by a command.
         """
         munged, *former = self._daemons
         if former:
@@ -232,7 +235,8 @@ class JailHost:
         self._start("slurm", "slurmctld", "-D")
         self._wait("slurmctld answers", "scontrol", "ping")
         bounding = ",".join(["-all", *(f"+{name}" for name in capabilities)])
-        words = ("setpriv", f"--bounding-set={bounding}", "slurmd", "-D", "-N", NODE, *options)
+        limits = ("setpriv", f"--bounding-set={bounding}", *by)
+        words = (*limits, "/usr/sbin/slurmd", "-D", "-N", NODE, *options)
         log = self._start("root", *words)
         self.wait_idle()
         return log

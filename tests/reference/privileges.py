@@ -1,6 +1,6 @@
 """Privileges of each container, from the rendered pods of tests/golden.
 
-A privilege without a reason in the table below is a failure, so no container gets more unnoticed.
+`privilege_needs.py` has the reason for each.
 """
 
 from __future__ import annotations
@@ -12,40 +12,14 @@ from typing import Any, Final, cast
 import yaml
 
 from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius.labels import CHECKS
 from reference.page import Page, code, table
+from reference.privilege_needs import NEBIUS, NEEDS, ROOT_USER, SLINKY
 from reference.source import ROOT
 
 _GOLDEN: Final = ROOT / "tests/golden"
-_SLINKY: Final = "slinky.slurm.net"
-_NEBIUS: Final = "slurm.nebius.ai"
 _OF_USERS: Final = frozenset({"exporter of slurmd", "pod-node-exporter of controller"})
 """Containers that the declarations of the goldens add themselves."""
-_JAIL: Final = "mounts of the jail, `pivot_root`, `chroot`"
-_AS_ORIGINAL: Final = (
-    "none: the original's pods have it, and a change of the template would restart all pods"
-)
-_READ_BY_PROC: Final = "root, whose files the container `jail-upgrade` may read by `/proc`"
-REASONS: Final = {
-    (_SLINKY, "slurmd"): "control groups and devices of jobs; "
-    "[can be dropped](../platform/rights.md)",
-    (_NEBIUS, "slurmd"): f"{_JAIL}; namespaces of each step; drivers and logs of the host",
-    (_NEBIUS, "sshd"): f"{_JAIL} for sessions",
-    (_NEBIUS, "slurmctld"): _AS_ORIGINAL,
-    (_NEBIUS, "munge"): _AS_ORIGINAL,
-    (_NEBIUS, "populate-jail"): "owners, device files and file capabilities of the jail's files",
-    (_NEBIUS, "backup"): "root reads the files of all users; nothing else",
-    (_NEBIUS, "restore"): "owners, modes, device files and file capabilities of restored files",
-    (_NEBIUS, "jail-upgrade"): "owners, modes, device files and file capabilities of the jail's "
-    "files",
-    (_NEBIUS, "old"): _READ_BY_PROC,
-    (_NEBIUS, "new"): _READ_BY_PROC,
-    (_NEBIUS, "check"): f"{_JAIL} for the check's commands",
-    (_NEBIUS, "init-dir"): "starts as root, to give the folder to the writer's user",
-    (_NEBIUS, "accounting"): "starts as root, to give files to the user slurm",
-}
-"""Why a container has what it has beyond the runtime's default, or is root by declaration."""
-
-
 _RESTRICTED: Final = """Namespaces of the level `restricted` admit slurmctld and slurmrestd of
 `slinky.slurm.net` with these fields of Controller (slurmctld, reconfigure, logfile) and RestApi
 (slurmrestd):
@@ -83,16 +57,34 @@ class Privileges:
     @property
     def reason(self) -> str:
         """Why it has something; raises KeyError where no reason is given."""
-        needs = self.has or self.user == "0"
-        return REASONS[self.api, self.container] if needs else ""
+        by_reason: dict[str, list[str]] = {}
+        for one in self.items:
+            if reason := NEEDS[self.api, self.container][one].reason:
+                by_reason.setdefault(reason, []).append(one)
+        if len(by_reason) < 2:
+            return "".join(by_reason)
+        return "; ".join(
+            f"{', '.join(map(code, items))}: {reason}" for reason, items in by_reason.items()
+        )
+
+    @property
+    def items(self) -> list[str]:
+        """Each privilege without a star, and the user root of a declaration."""
+        root = [ROOT_USER] if self.user == "0" else []
+        return [*sorted(self.always | self.sometimes), *root]
 
 
-def page() -> Page:
-    """One table for each API."""
+def rows() -> list[Privileges]:
+    """Containers of both APIs in their order."""
     every: dict[tuple[str, ...], Privileges] = {}
     for one in _rendered():
         key = (one.api, one.of, one.container, one.user)
         every[key] = every[key].joined(one) if key in every else one
+    return [one for _, one in sorted(every.items())]
+
+
+def page() -> Page:
+    """One table for each API."""
     parts = [
         "For security reviewers. From the pods that the operator renders; declarations of yours "
         "may add more. *Image* is the user of the image: root in Penstock's, unless the pod names "
@@ -101,15 +93,15 @@ def page() -> Page:
         "[rights](../platform/rights.md).\n"
     ]
     parts.append(_RESTRICTED)
-    for api in (_SLINKY, _NEBIUS):
-        rows = [
+    for api in (SLINKY, NEBIUS):
+        cells = [
             (one.of, code(one.container), one.user, one.has, one.reason)
-            for _, one in sorted(every.items())
+            for one in rows()
             if one.api == api
         ]
         parts += [
             f"## {api}\n",
-            table(("Pod", "Container", "User", "Beyond the default", "Reason"), rows),
+            table(("Pod", "Container", "User", "Beyond the default", "Reason"), cells),
             "",
         ]
     return Page(
@@ -119,7 +111,7 @@ def page() -> Page:
 
 def _rendered() -> Iterator[Privileges]:
     for path in sorted(_GOLDEN.glob("*.yaml")):
-        api = _NEBIUS if path.name.startswith("slurmcluster") else _SLINKY
+        api = NEBIUS if path.name.startswith("slurmcluster") else SLINKY
         for one in yaml.safe_load_all(path.read_text()):
             if one and (found := _pod(one)) is not None:
                 yield from _containers(api, *found)
@@ -133,7 +125,7 @@ def _pod(one: Any) -> tuple[dict[str, str], Any] | None:
             meta, found = one["metadata"], spec
         case "CronJob":
             inner: Json = spec["jobTemplate"]["spec"]["template"]
-            return {"app.kubernetes.io/component": "check"}, inner["spec"]
+            meta, found = inner["metadata"], inner["spec"]
         case "StatefulSet" | "Deployment" | "Job":
             template: Json = spec["template"]
             meta, found = template["metadata"], template["spec"]
@@ -143,9 +135,9 @@ def _pod(one: Any) -> tuple[dict[str, str], Any] | None:
 
 
 def _containers(api: str, labels: dict[str, str], spec: Any) -> Iterator[Privileges]:
-    key = "name" if api == _SLINKY else "component"
+    key = "name" if api == SLINKY else "component"
     of = labels.get(f"app.kubernetes.io/{key}", "")
-    of = "worker" if of == "nodeset" else of
+    of = {"nodeset": "worker", CHECKS: "check"}.get(of, of)
     whole = cast("dict[str, Any]", spec.get("securityContext") or {})
     for one in (*spec.get("initContainers", ()), *spec["containers"]):
         if f"{one['name']} of {of}" in _OF_USERS:
