@@ -193,7 +193,7 @@ class Mounts:
                 self._lifecycles.later(
                     life, self._pace.resync, lambda k=key, u=life.uid: self._show(k, u)
                 )
-        before = change.old.obj if change.old is not None else {}
+        before: Json = change.old.obj if change.old is not None else {}
         if (before.get("data") or {}).get(SLURMCTLD) != found["data"].get(SLURMCTLD):
             self._reread_keys(change.key[0])
 
