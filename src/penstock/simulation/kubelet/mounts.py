@@ -193,8 +193,8 @@ class Mounts:
                 self._lifecycles.later(
                     life, self._pace.resync, lambda k=key, u=life.uid: self._show(k, u)
                 )
-        before: Json = change.old.obj if change.old is not None else {}
-        if (before.get("data") or {}).get(SLURMCTLD) != found["data"].get(SLURMCTLD):
+        before: Json = (change.old.obj.get("data") if change.old is not None else None) or {}
+        if before.get(SLURMCTLD) != found["data"].get(SLURMCTLD):
             self._reread_keys(change.key[0])
 
     def _reread_keys(self, space: str) -> None:
