@@ -34,6 +34,9 @@ _CAPABILITIES: Final = "e2e/test_capabilities.py::"
 _STEP: Final = (
     _CAPABILITIES + "test_no_step_enters_the_jail_without_sys_admin_or_with_a_seccomp_profile"
 )
+_FOLDERS: Final = (
+    _CAPABILITIES + "test_without_folders_of_the_node_a_job_has_no_log_and_leaves_no_output_there"
+)
 _NEEDS_POD: Final = "open: it needs a pod of a Kubernetes node without it"
 _BACKUP: Final = "unit/images/test_backup.py::test_no_capability_can_be_taken_away"
 _UPGRADE: Final = "unit/images/test_jail_upgrade.py::test_no_capability_can_be_taken_away"
@@ -108,11 +111,11 @@ NEEDS: Final[Mapping[tuple[str, str], Mapping[str, Need]]] = {
         ),
         "host /var/log/journal": Need(
             "jobs read the log of their Kubernetes node in `/var/hostlog/journal`",
-            untested=_NEEDS_POD,
+            _FOLDERS,
         ),
         "host /var/log/soperator-outputs": Need(
             "the Kubernetes node has the output of checks",
-            untested=_NEEDS_POD,
+            _FOLDERS,
         ),
     },
     (NEBIUS, "sshd"): {
@@ -122,7 +125,7 @@ NEEDS: Final[Mapping[tuple[str, str], Mapping[str, Need]]] = {
         ),
         "seccomp Unconfined": Need(
             "system calls of users' programs, such as `io_uring_setup`",
-            untested=_NEEDS_POD,
+            _CAPABILITIES + "test_with_the_runtimes_seccomp_profile_sessions_lack_system_calls",
         ),
     },
     (NEBIUS, "slurmctld"): {"SYS_ADMIN": Need(_AS_ORIGINAL, untested=_WITHOUT_IT)},
