@@ -328,6 +328,7 @@ def test_the_extern_step_and_clients_do_not_enter(host: JailHost) -> None:
     [
         ("required chroot.so /mnt/nowhere", "mount bind(/mnt/nowhere): No such file or directory"),
         ("required chroot.so", "plugstack.conf: chroot.so needs the path of the root"),
+        (f"{LINE} network_interfaces=^lo", "plugstack.conf: no name of a network interface: ^lo"),
         (f"{LINE} x=y", "plugstack.conf: unknown argument of chroot.so: x=y"),
         ("required chroot.so /var", "mount proc(/proc): No such file or directory"),
     ],
@@ -592,6 +593,70 @@ def test_nobody_leaves_the_jail_with_files_of_the_jobs_own(host: JailHost, user:
     outcomes: dict[str, str] = json.loads(through_srun(host, user))
     assert len(outcomes) >= ATTEMPTS
     assert not {name: text for name, text in outcomes.items() if text.startswith("DONE")}
+
+
+INTERFACES = "eth0,net1.100"
+CHOSEN = {
+    "NCCL_SOCKET_IFNAME": f"={INTERFACES}",
+    **dict.fromkeys(
+        (
+            "GLOO_SOCKET_IFNAME",
+            "OMPI_MCA_btl_tcp_if_include",
+            "OMPI_MCA_oob_tcp_if_include",
+            "PMIX_MCA_ptl_tcp_if_include",
+            "PRTE_MCA_prte_if_include",
+        ),
+        INTERFACES,
+    ),
+}
+
+
+def chosen(lines: str) -> dict[str, str]:
+    """Variables about interfaces out of those that `env` printed."""
+    pairs = (line.partition("=")[::2] for line in lines.splitlines())
+    return {name: value for name, value in pairs if "_IFNAME" in name or "_if_" in name}
+
+
+@pytest.mark.parametrize("user", ["alice", "root"])
+def test_a_step_has_the_variables_of_the_network_interfaces(host: JailHost, user: str) -> None:
+    """S178: by srun, sbatch and salloc, from the next job on; only in a jail with the argument."""
+    assert chosen(srun(host, "env", user=user).out) == {}
+    host.plugstack(f"{LINE} network_interfaces={INTERFACES}")
+    assert chosen(srun(host, "env", user=user).out) == CHOSEN
+    assert chosen(srun(host, "--export=NONE", "/usr/bin/env", user=user).out) == CHOSEN
+    job = batch(host, "env; echo steps >&2; srun -Q env >&2", user)
+    assert ended(host, job) == "0:0"
+    of_batch, of_step = output(host, job).split("steps\n")
+    assert (chosen(of_batch), chosen(of_step)) == (CHOSEN, CHOSEN)
+    words = ["python3", "-c", TERMINAL, "salloc", "-Q"]
+    shell = host.run(*words, user=user, cwd="/tmp", stdin="env; exit\n").out
+    assert CHOSEN.items() <= chosen(shell).items()
+    # A client of the container, and steps of a cluster whose jobs have no jail.
+    assert chosen(host.run("salloc", "-Q", "env", user=user, cwd="/tmp").out) == {}
+    host.plugstack("")
+    assert chosen(srun(host, "env", user=user).out) == {}
+
+
+@pytest.mark.parametrize(
+    ("own", "replaced"),
+    [
+        ("NCCL_SOCKET_IFNAME=ib", "NCCL_SOCKET_IFNAME"),
+        ("NCCL_SOCKET_IFNAME=", "NCCL_SOCKET_IFNAME"),
+        ("GLOO_SOCKET_IFNAME=ib0", "GLOO_SOCKET_IFNAME"),
+        ("OMPI_MCA_btl_tcp_if_exclude=lo", "OMPI_MCA_btl_tcp_if_include"),
+        ("OMPI_MCA_oob_tcp_if_exclude=lo", "OMPI_MCA_oob_tcp_if_include"),
+        ("PRTE_MCA_prte_if_exclude=lo", "PRTE_MCA_prte_if_include"),
+        ("PRTE_MCA_oob_tcp_if_include=ib0", "PRTE_MCA_prte_if_include"),
+        ("PMIX_MCA_ptl_tcp_if_exclude=lo", "PMIX_MCA_ptl_tcp_if_include"),
+        ("PMIX_MCA_ptl_base_if_include=ib0", "PMIX_MCA_ptl_tcp_if_include"),
+    ],
+)
+def test_a_users_own_network_interface_stays(host: JailHost, own: str, replaced: str) -> None:
+    """S178: also by another name, or by exclusion; Open MPI ends where both are set."""
+    host.plugstack(f"{LINE} network_interfaces={INTERFACES}")
+    found = host.check("env", own, "srun", "-Q", "env", user="alice", cwd="/tmp")
+    expected = {name: value for name, value in CHOSEN.items() if name != replaced}
+    assert chosen(found) == expected | chosen(own)
 
 
 def test_without_the_pid_namespace(host: JailHost) -> None:

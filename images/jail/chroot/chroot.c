@@ -15,6 +15,7 @@
 #include "enter.h"
 #include "isolation.h"
 #include "job_mounts.h"
+#include "network.h"
 #include "reaper.h"
 
 SPANK_PLUGIN(chroot, 1)
@@ -132,11 +133,13 @@ int slurm_spank_init(spank_t spank, int count, char *words[])
 /* The last hook before slurmstepd forks the tasks. */
 int slurm_spank_user_init(spank_t spank, int count, char *words[])
 {
-    (void) spank, (void) count, (void) words;
+    (void) count, (void) words;
     if (!active)
         return 0;
     if (failure.text[0] != '\0')
         return report("enter the job's root");
+    if (network_set_variables(spank, arguments.network_interfaces, &failure) != 0)
+        return report("set variables of the network interfaces");
     forks_inside = true;
     return 0;
 }

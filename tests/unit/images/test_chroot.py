@@ -30,6 +30,9 @@ ENOUGH = 110
 """Calls of one complete run, at least: with fewer a wrapper is not in effect."""
 ALICE, BOB = 2001, 2002
 NO_LIST = "/nowhere/list"
+NO_INTERFACE = "plugstack.conf: no name of a network interface"
+ETH0_AND_VLAN = "/a on isolated by eth0,net1.100"
+MOST_INTERFACES = ",".join(["a" * 15] * 8)
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +127,29 @@ def run(cases: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ),
         (["/a", "job_mounts=/b"], "/a on"),
         (["/a", "job_mounts=b"], "plugstack.conf: job_mounts is no absolute path: b"),
+        (["/a", "network_interfaces=eth0"], "/a on by eth0"),
+        (["/a", "network_interfaces=eth0,net1.100", "job_isolation=on"], ETH0_AND_VLAN),
+        (["/a", f"network_interfaces={MOST_INTERFACES}"], f"/a on by {MOST_INTERFACES}"),
+        *(
+            (["/a", f"network_interfaces={names}"], f"{NO_INTERFACE}: {shown}")
+            for names, shown in (
+                ("", ""),
+                (",eth0", ",eth0"),
+                ("eth0,", ""),
+                ("eth0,,eth1", ",eth1"),
+                ("=eth0", "=eth0"),
+                ("^lo", "^lo"),
+                ("0eth", "0eth"),
+                ("eth0 x=y", "eth0 x=y"),
+                ("eth0\nrequired x.so", "eth0\nrequired x.so"),
+                ("eth0/24", "eth0/24"),
+                ("a" * 16, "a" * 16),
+            )
+        ),
+        (
+            ["/a", f"network_interfaces={MOST_INTERFACES},b"],
+            f"plugstack.conf: more than 8 network_interfaces: {MOST_INTERFACES},b",
+        ),
         (["/" + "a" * 4095], "plugstack.conf: the path of the root is too long"),
         (["/" + "a" * 4094], "/" + "a" * 4094 + " on"),
     ],
