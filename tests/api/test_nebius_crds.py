@@ -218,6 +218,12 @@ REJECTED: list[tuple[str, dict[str, Any], str]] = [
         (NODES, {"spec.maxUnavailable": most}, "maxUnavailable must resolve to no more than 500")
         for most in (0, 501, "0%", "some")
     ),
+    *(
+        (CURRENT, {"spec.jobNetworkInterfaces": [name]}, "write a letter, then at most 14 letters")
+        for name in ("eth0 x=y", "a\nb x.so", "eth0,eth1", "^lo", "0eth", "")
+    ),
+    (CURRENT, {"spec.jobNetworkInterfaces": ["a" * 16]}, "may not be more than 15"),
+    (CURRENT, {"spec.jobNetworkInterfaces": ["a", "a"]}, "spec.jobNetworkInterfaces[1]: Duplicate"),
     (NODES, {"spec.replicas": 5000}, "maxUnavailable must resolve to no more than 500"),
     (NODES, {"spec.updateStrategy": "onDelete"}, "Unsupported value"),
     ("jailedconfigs-0", {"spec": nebius.ABSENT}, "spec: Required value"),

@@ -364,6 +364,17 @@ def test_the_type_of_authentication_is_a_value() -> None:
     assert found["spec"]["authType"] == "auth/slurm"
 
 
+def test_the_interfaces_of_jobs_are_a_value() -> None:
+    """S178."""
+    assert "jobNetworkInterfaces" not in cluster(values("seed"))["spec"]
+    found = cluster({**values("seed"), "jobNetworkInterfaces": ["eth0", "net1"]})
+    assert found["spec"]["jobNetworkInterfaces"] == ["eth0", "net1"]
+    assert list(registry().problems(msgspec.convert(found, SlurmCluster))) == []
+    for wrong in ("eth0 x", "^lo", "a" * 16):
+        given = {**values("seed"), "jobNetworkInterfaces": [wrong]}
+        assert "jobNetworkInterfaces" in rejection(given, chart=CHART)
+
+
 @pytest.mark.parametrize("mode", ["Shared", "PerWorker", "None"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_cluster_of_each_jail_mode_has_no_fault(name: str, mode: str) -> None:

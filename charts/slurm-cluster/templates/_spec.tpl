@@ -55,7 +55,7 @@
 {{- $worker := include "slurm-cluster.withWorker" .root -}}
 {{- $spec := pick .values "useDefaultAppArmorProfile" "maintenance" "k8sNodeFilters" "secrets" "mpiConfig" -}}
 {{- $_ := set $spec "crVersion" .root.Chart.AppVersion -}}
-{{- range $key := list "authType" "jailMode" "jobIsolation" "topology" "customSlurmConfig" "customCgroupConfig" "ncclSettings" "periodicChecks" "telemetry" -}}
+{{- range $key := list "authType" "jailMode" "jobIsolation" "jobNetworkInterfaces" "topology" "customSlurmConfig" "customCgroupConfig" "ncclSettings" "periodicChecks" "telemetry" -}}
 {{- with index $.values $key -}}{{- $_ := set $spec $key . -}}{{- end -}}
 {{- end -}}
 {{- with .values.healthCheckConfig -}}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import msgspec
 import pytest
 
+from penstock.api import crd
 from penstock.api.admission import RelatedObjects
 from penstock.api.nebius.nodeset import NodeSet
-from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.nebius.slurmcluster import INFO, SlurmCluster
 from penstock.api.nebius.volumes import JOB_ID
 from penstock.api.registry import registry
 from penstock.decide.rollout.budget import max_unavailable
@@ -37,7 +39,18 @@ def mounts(*paths: str, **fields: Any) -> list[dict[str, Any]]:
 
 
 Case = tuple[str, dict[str, Any], str, str]
+INTERFACES = "spec.jobNetworkInterfaces"
+NO_INTERFACES = (
+    *("", "eth0 ", "eth0,eth1", "eth0 x=y", "eth0\nrequired x.so", "eth0\n", "a" * 16, "=eth0"),
+    *("^lo", "0eth", ".", "eth0:1", "10.0.0.0/8", "eth\xe9"),
+)
 ALWAYS: list[Case] = [
+    *(
+        (CURRENT, {INTERFACES: ["eth0", name]}, f"{INTERFACES}[1]", "is no name of a network inter")
+        for name in NO_INTERFACES
+    ),
+    (CURRENT, {INTERFACES: ["eth0", "eth0"]}, INTERFACES, "is there 2 times"),
+    (CURRENT, {INTERFACES: [f"eth{n}" for n in range(9)]}, INTERFACES, "write at most 8"),
     *(
         (CURRENT, {path: mounts(place)}, f"{path}[0].mountPath", NO_PLACE)
         for path in (SUB_MOUNTS, CUSTOM)
@@ -217,6 +230,23 @@ def test_a_value_that_no_pod_can_have_is_found_at_its_field(
 ):
     found = registry().problems(nebius.made(name, changes))
     assert [one for one in found if one.path == path and words in one.message], found
+
+
+@pytest.mark.parametrize("name", NO_INTERFACES)
+def test_the_schema_rejects_what_is_no_interface(name: str):
+    """S178: the value is a part of a line of plugstack.conf."""
+    spec = crd.schema(INFO)["properties"]["spec"]
+    item = spec["properties"]["jobNetworkInterfaces"]["items"]
+    # Of RE2, which matches `$` at the end alone.
+    assert not re.search(item["pattern"].replace("$", r"\Z"), name)
+    (one,) = item["x-kubernetes-validations"]
+    assert item["pattern"] in one["rule"]
+    assert "write a letter, then at most 14 letters" in one["message"]
+
+
+@pytest.mark.parametrize("name", ["eth0", "e", "enp189s0f0np0", "net1.100", "bond_a-1", "a" * 15])
+def test_names_of_interfaces_are_accepted(name: str):
+    assert registry().problems(nebius.made(CURRENT, {INTERFACES: [name, "lo"]})) == []
 
 
 @pytest.mark.parametrize(("name", "changes", "path", "words"), WRITTEN, ids=ids(WRITTEN))

@@ -37,6 +37,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {"spec.sConfigController": {"node": {"k8sNodeFilterName": "cpu"}}}, "sConfigControl"),
     (CURRENT, {"spec.maintenance": "skipPopulateJail"}, "maintenance"),
     (CURRENT, {"spec.jobIsolation": "PerJob"}, "jobIsolation"),
+    (CURRENT, {"spec.jobNetworkInterfaces": ["eth0"]}, "jobNetworkInterfaces"),
     *(
         (OLDER, {f"{path}.volumes.jail": {"volumeSourceName": "jail"}}, f"{path}.volumes.jail")
         for path in (CONTROLLER, LOGIN, "spec.slurmNodes.worker")

@@ -107,6 +107,7 @@ OURS = {
         ".spec.authType",
         ".spec.jailMode",
         ".spec.jobIsolation",
+        ".spec.jobNetworkInterfaces",
         ".status.observedGeneration",
         *SLURMCTLD,
         *WORKERS,

@@ -6,6 +6,7 @@ object may have been stored under an older schema.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -32,6 +33,9 @@ from penstock.api.nebius.rule_parts import (
 from penstock.api.nebius.size_rules import size_problems
 from penstock.api.nebius.slurm_nodes import SERVICE_TYPES
 from penstock.api.nebius.slurmcluster import (
+    INTERFACE_PATTERN,
+    MOST_INTERFACES,
+    NO_INTERFACE,
     WAIT_ABOVE_POLL,
     WORKERS_BESIDE_NODE_SETS,
     SlurmCluster,
@@ -47,6 +51,7 @@ _NO_SPEC: Final = SlurmCluster().spec
 _NODES: Final = "spec.slurmNodes"
 LOWEST_NODE_PORT: Final = 30000
 HIGHEST_NODE_PORT: Final = 32767
+_INTERFACE: Final = re.compile(INTERFACE_PATTERN)
 
 
 def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
@@ -67,6 +72,7 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
     yield from cluster_containers(spec)
     yield from _partitions(spec)
     yield from _intervals(spec)
+    yield from _interfaces(spec.job_network_interfaces)
     yield from _accounting(spec)
     yield from _open_parts(spec)
     if spec.slurm_nodes.login.sshd_service_type not in SERVICE_TYPES:
@@ -189,6 +195,18 @@ def _partitions(spec: SlurmClusterSpec) -> Iterator[Problem]:
                 )
     if worker and worker.size and any(one.node_set_refs for one in declared.partitions):
         yield Problem(f"{_NODES}.worker.size", WORKERS_BESIDE_NODE_SETS)
+
+
+def _interfaces(names: tuple[str, ...]) -> Iterator[Problem]:
+    """Names that would be another argument, or another line, of plugstack.conf."""
+    path = "spec.jobNetworkInterfaces"
+    if len(names) > MOST_INTERFACES:
+        yield Problem(path, f"has {len(names)} names: write at most {MOST_INTERFACES}")
+        return
+    for index, name in enumerate(names):
+        if not _INTERFACE.fullmatch(name):
+            yield Problem(f"{path}[{index}]", f"{name[:60]!r} {NO_INTERFACE}")
+    yield from duplicates(path, names)
 
 
 def _intervals(spec: SlurmClusterSpec) -> Iterator[Problem]:

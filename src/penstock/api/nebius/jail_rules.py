@@ -91,6 +91,8 @@ def _without_jail(spec: SlurmClusterSpec) -> Iterator[Problem]:
         yield Problem("spec.sConfigController", _NO_WRITER)
     if spec.job_isolation != _UNSET.job_isolation:
         yield Problem("spec.jobIsolation", _NO_JAIL)
+    if spec.job_network_interfaces:
+        yield Problem("spec.jobNetworkInterfaces", _NO_JAIL)
     if spec.maintenance in _OF_THE_JOB:
         yield Problem(
             "spec.maintenance",

@@ -72,6 +72,13 @@ JAIL_MODE_KEPT = "spec.jailMode cannot change: create another SlurmCluster with 
 POPULATE_JAIL_NEEDED = "spec.populateJail: Required value, unless spec.jailMode is None"
 JailMode = Literal["Shared", "PerWorker", "None"]
 JobIsolation = Literal["None", "PerJob"]
+INTERFACE_PATTERN = "^[A-Za-z][A-Za-z0-9._-]{0,14}$"
+"""Names of Linux (at most 15 characters) that Open MPI does not take for an address."""
+NO_INTERFACE = (
+    "is no name of a network interface: write a letter, then at most 14 letters, digits, dots, "
+    "underscores or hyphens, such as eth0"
+)
+MOST_INTERFACES = 8
 AUTH_TYPE_KEPT = (
     "spec.authType cannot change, as all daemons and jobs would have to change at once: create "
     "another SlurmCluster with the other type, and move users there"
@@ -169,6 +176,26 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
             UNSTORED,
         ),
     ] = "None"
+    job_network_interfaces: Annotated[
+        tuple[
+            Annotated[
+                str,
+                about(
+                    "Name of an interface.",
+                    {"pattern": INTERFACE_PATTERN, "maxLength": 15},
+                    rule(f"self.matches('{INTERFACE_PATTERN}')", f"The value {NO_INTERFACE}"),
+                ),
+            ],
+            ...,
+        ],
+        about(
+            "Network interfaces of workers for IP connections between processes of a job, such as "
+            "eth0. Each step in the jail has them in the variables of NCCL, Gloo, Open MPI and "
+            "PMIx, unless the user set these. RDMA devices are not limited. It counts for jobs "
+            "that begin afterwards; without it, each library chooses.",
+            {"x-kubernetes-list-type": "set", "maxItems": MOST_INTERFACES},
+        ),
+    ] = ()
     auth_type: Annotated[
         AuthType,
         about(

@@ -333,6 +333,20 @@ def test_only_a_cluster_that_asks_for_it_isolates_its_jobs(current: Any):
     assert len(asked) == len(first)
 
 
+def test_interfaces_of_jobs_are_an_argument_of_the_plug_in_of_the_jail(current: Any):
+    """S178: an image of before the option rejects it."""
+    field = "spec.jobNetworkInterfaces"
+    first = files(current())["plugstack.conf"]
+    assert files(current({field: []}))["plugstack.conf"] == first
+    asked = files(current({field: ["eth0", "net1.100"]}))
+    line = "required chroot.so /mnt/jail network_interfaces=eth0,net1.100\n"
+    assert asked["plugstack.conf"] == first.replace("required chroot.so /mnt/jail\n", line)
+    others = {name: text for name, text in asked.items() if name != "plugstack.conf"}
+    assert others.items() <= files(current()).items()
+    both = files(current({field: ["eth0"], "spec.jobIsolation": "PerJob"}))["plugstack.conf"]
+    assert "\nrequired chroot.so /mnt/jail job_isolation=on network_interfaces=eth0\n" in both
+
+
 @given(line=WORST)
 @settings(max_examples=150, deadline=None)
 def test_no_line_of_a_user_reaches_into_another_line_or_file(line: str):
@@ -344,6 +358,7 @@ def test_no_line_of_a_user_reaches_into_another_line_or_file(line: str):
             "spec.slurmConfig.epilog": line,
             "spec.mpiConfig.pmixEnv": line,
             "spec.plugStackConfig.customPlugins": [{"path": "x", "arguments": {"a": line}}],
+            "spec.jobNetworkInterfaces": [line],
             "spec.slurmNodes.login.sshRootPublicKeys": [line],
             CONFIG: {
                 "configType": "structured",

@@ -26,14 +26,16 @@ def plugstack_conf(inputs: ConfigInputs) -> str:
 
 
 def _jail(inputs: ConfigInputs) -> list[str]:
-    """The line of chroot.so. An image of before the option rejects it, so only who asks has it."""
+    """The line of chroot.so. An older image rejects options it lacks: only who asks has them."""
     spec = inputs.cluster.spec
     if not spec.has_jail:
         return []
-    isolation = [("job_isolation", "on")] if spec.job_isolation == "PerJob" else []
-    return [
-        " ".join([f"required chroot.so {JAIL}", *(f"{key}={value}" for key, value in isolation)])
-    ]
+    options: list[tuple[str, str]] = []
+    if spec.job_isolation == "PerJob":
+        options.append(("job_isolation", "on"))
+    if spec.job_network_interfaces:
+        options.append(("network_interfaces", ",".join(spec.job_network_interfaces)))
+    return [_line(True, f"chroot.so {JAIL}", options)]
 
 
 def _pyxis(inputs: ConfigInputs) -> str:
