@@ -1,13 +1,15 @@
 """A plug-in of pytest that keeps the result of each file as soon as its last test has ended.
 
 `PENSTOCK_VERSIONS_PAIR` is the pair and `PENSTOCK_VERSIONS_COMMIT` the commit. A run that is ended
-in the middle has then lost no file that was complete.
+in the middle has then lost no file that was complete. In a run of all tests it keeps the files of
+the pair's groups.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 import pytest
@@ -20,8 +22,8 @@ PAIR, COMMIT = "PENSTOCK_VERSIONS_PAIR", "PENSTOCK_VERSIONS_COMMIT"
 class Recorder:
     """Counts the tests of each file, in the process that reports."""
 
-    def __init__(self, pair: pairs.Pair, commit: str) -> None:
-        self._pair, self._commit = pair, commit
+    def __init__(self, pair: pairs.Pair, commit: str, files: Collection[str]) -> None:
+        self._pair, self._commit, self._files = pair, commit, files
         self._expected: Counter[str] = Counter()
         self._ended: Counter[str] = Counter()
         self._outcomes: dict[str, str] = {}
@@ -33,6 +35,8 @@ class Recorder:
     def report(self, report: pytest.TestReport) -> None:
         """One phase of a test has ended: its setup, itself or its teardown."""
         file = report.nodeid.partition("::")[0]
+        if file not in self._files:
+            return
         before = self._outcomes.get(report.nodeid, "passed")
         if before == "passed":
             self._outcomes[report.nodeid] = report.outcome
@@ -58,14 +62,11 @@ class Recorder:
         results.save(self._pair, kept)
 
 
-_HERE = pytest.StashKey[Recorder]()
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Only the process that reports keeps results."""
     if not hasattr(config, "workerinput"):
-        config.stash[_HERE] = Recorder(pairs.parse(os.environ[PAIR]), os.environ[COMMIT])
-        config.pluginmanager.register(_Hooks(config.stash[_HERE]))
+        pair, commit = pairs.parse(os.environ[PAIR]), os.environ[COMMIT]
+        config.pluginmanager.register(_Hooks(Recorder(pair, commit, pairs.files())))
 
 
 class _Hooks:

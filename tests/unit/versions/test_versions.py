@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def record(expected: list[str], ended: dict[str, str]) -> None:
     """Tests that a run expects, and how some of them end."""
-    one = recorder.Recorder(PAIR, "abc")
+    one = recorder.Recorder(PAIR, "abc", {"a.py", "b.py"})
     one.expect(expected)
     for nodeid, outcome in ended.items():
         for when in ("setup", "call", "teardown"):
@@ -57,13 +57,18 @@ def test_a_file_is_kept_once_its_last_test_ended_and_then_not_run_again(folder: 
     assert results.left(["a.py", "b.py", "c.py"], kept) == ["b.py", "c.py"]
 
 
+def test_a_file_of_other_tests_is_not_kept() -> None:
+    record(["c.py::one"], {"c.py::one": "passed"})
+    assert results.load(PAIR) == {}
+
+
 def test_a_file_with_a_failed_test_is_left() -> None:
     record(["a.py::one"], {"a.py::one": "failed"})
     assert results.left(["a.py"], results.load(PAIR)) == ["a.py"]
 
 
 def test_a_setup_that_fails_counts_as_its_test() -> None:
-    one = recorder.Recorder(PAIR, "abc")
+    one = recorder.Recorder(PAIR, "abc", {"a.py", "b.py"})
     one.expect(["a.py::one"])
     one.report(report("a.py::one", "setup", "failed"))
     one.report(report("a.py::one", "teardown", "passed"))
