@@ -238,6 +238,7 @@ def test_records_of_a_destroyed_database_come_back_from_a_backup(
     eventually("it is restored", lambda: phase() == "Succeeded", RESTORE_S)
     restored = time.monotonic() - began
     cluster.until_idle(2)
+    cluster.until_login()
     records.available("True")
     figure(
         f"{done['bytes'] / 1e6:.1f} MB of state and records; restored in {restored:.0f} s, records "

@@ -16,7 +16,8 @@ follow_keys() { # at each tick of the main loop; not where a step of it compares
   [ -n "$digest" ] && [ "$digest" != "$keys_taken" ] || return
   if [ "$how" != start ]; then
     # Files that slurmctld does not run with are tried first, by the main loop.
-    [ "$wanted" = "$applied" ] && [ -n "$etc_seen" ] && [ "$SECONDS" -ge "$keys_due" ] || return
+    [ "$wanted" = "$applied" ] && [ "$SECONDS" -ge "$keys_due" ] || return
+    same "$candidate" "$candidate_seen" && same "$etc" "$etc_seen" || return
     if ! reconfigure; then
       keys_due=$((SECONDS + 2))
       return
@@ -27,7 +28,7 @@ follow_keys() { # at each tick of the main loop; not where a step of it compares
   report "keys $keys_taken"
 }
 
-# The loop before these lines is the same text in every cluster, and another text would restart slurmctld there.
-# So this step is put into `same`, by which the loop compares files at each tick.
+# The loop, and `same` by which it compares files at each tick, are the same text in every cluster: another text
+# would restart slurmctld there. So the step is put into `same` here.
 eval "$(declare -f same | sed '0,/{/s//{ follow_keys;/')"
 
