@@ -377,7 +377,9 @@ def test_a_database_that_does_not_answer_fails_a_restore_before_a_change(
     stand_in(tmp_path, "mariadb", f'echo "{answer}" >&2; exit 1')
     assert run(*RESTORE, "--part=jail") == (3, {"error": words})
     assert "restic" not in (tmp_path / "calls").read_text()
+    stand_in(tmp_path, "restic", "exit 0")
     assert run(*BACKUP)[0] == 1
+    assert "restic backup" not in (tmp_path / "calls").read_text()
 
 
 def test_a_dump_that_cannot_be_read_changes_no_file(run: Run, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 import yaml
+from structlog.testing import LogCapture
+from structlog.typing import EventDict
 
 from penstock.controllers.runtime import kubernetes_version
 from penstock.controllers.runtime.kubernetes_version import Version, parse
@@ -34,6 +36,15 @@ class Server:
         raise NotImplementedError
 
     async def close(self) -> None: ...
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> list[EventDict]:
+    """What is logged, also in a process where other tests have configured logs."""
+    capture = LogCapture()
+    own = structlog.wrap_logger(None, processors=[capture], cache_logger_on_first_use=False)
+    monkeypatch.setattr(kubernetes_version, "log", own)
+    return capture.entries
 
 
 def of(major: str, minor: str) -> Server:
@@ -64,23 +75,25 @@ def test_an_answer_is_read_also_with_the_plus_of_providers(
 
 
 @pytest.mark.parametrize("minor", ["33", "34+", "36"])
-async def test_a_version_that_was_run_is_not_worth_a_line(minor: str) -> None:
-    with structlog.testing.capture_logs() as logs:
-        await kubernetes_version.check(of("1", minor))
+async def test_a_version_that_was_run_is_not_worth_a_line(
+    minor: str, logs: list[EventDict]
+) -> None:
+    await kubernetes_version.check(of("1", minor))
     assert not logs
 
 
 @pytest.mark.parametrize("minor", ["29", "32", "37"])
-async def test_another_version_works_with_a_warning(minor: str) -> None:
-    with structlog.testing.capture_logs() as logs:
-        await kubernetes_version.check(of("1", minor))
+async def test_another_version_works_with_a_warning(minor: str, logs: list[EventDict]) -> None:
+    await kubernetes_version.check(of("1", minor))
     (line,) = logs
     assert line["log_level"] == "warning"
     assert line["reason"].startswith(f"No test was run on Kubernetes 1.{minor}, only on 1.33,")
 
 
-async def test_one_that_is_too_old_is_not_started_on_and_those_that_were_run_are_named() -> None:
-    with structlog.testing.capture_logs() as logs, pytest.raises(SystemExit) as ended:
+async def test_one_that_is_too_old_is_not_started_on_and_those_that_were_run_are_named(
+    logs: list[EventDict],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
         await kubernetes_version.check(of("1", "28+"))
     assert ended.value.code == 1
     assert logs[0]["reason"] == (
@@ -89,10 +102,9 @@ async def test_one_that_is_too_old_is_not_started_on_and_those_that_were_run_are
     )
 
 
-async def test_a_server_that_does_not_answer_is_waited_for_as_ever() -> None:
-    with structlog.testing.capture_logs() as logs:
-        await kubernetes_version.check(Server(None))
-        await kubernetes_version.check(Server(b"not yet"))
+async def test_a_server_that_does_not_answer_is_waited_for_as_ever(logs: list[EventDict]) -> None:
+    await kubernetes_version.check(Server(None))
+    await kubernetes_version.check(Server(b"not yet"))
     assert not logs
 
 
