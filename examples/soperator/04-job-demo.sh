@@ -32,7 +32,8 @@ if [ "$(grep -c ' CPUs, ' <<<"$answer")" -eq "$nodes" ]; then good "all nodes pr
 
 title "A job in a container"
 IMAGE=${CONTAINER_IMAGE:-}
-if ! jail srun --help 2>&1 | grep -q -- --container-image; then
+# Not in a pipe: grep ends at the first match, and the end of its writer would count as no match.
+if ! grep -q -- --container-image <<<"$(jail srun --help 2>&1)"; then
     echo "  skipped: this cluster's jail has no Pyxis, so srun has no --container-image"
 elif [ -z "$IMAGE" ]; then
     echo "  skipped: name an image in CONTAINER_IMAGE, such as a file of squashfs in the jail"
