@@ -248,7 +248,10 @@ def test_a_changed_slurm_key_is_rotated_under_a_job_and_no_session_ends(
     submit = f"{in_jail} sbatch --parsable -N2 {SMALL} -o /dev/null --no-requeue --wrap='{body}'"
     job = slurm.run("login-0", "sshd", submit).strip()
     counted = f"{in_jail} sh -c 'wc -l </root/steps || echo 0'"
-    steps = lambda: int(slurm.run("login-0", "sshd", counted))  # noqa: E731
+
+    def steps() -> int:
+        return int(slurm.run("login-0", "sshd", counted))
+
     eventually("steps run", lambda: steps() > 2, 60)
     began = time.monotonic()
     rotates(slurm, secrets.token_bytes(1024))
@@ -259,7 +262,10 @@ def test_a_changed_slurm_key_is_rotated_under_a_job_and_no_session_ends(
     seen = steps()
     eventually("steps still run", lambda: steps() > seen + 2, 60)
     slurm.run("login-0", "sshd", f"{in_jail} touch /root/over")
-    state = lambda: json.loads(slurm.scontrol("show", "job", job, "--json"))["jobs"][0]  # noqa: E731
+
+    def state() -> Json:
+        return json.loads(slurm.scontrol("show", "job", job, "--json"))["jobs"][0]
+
     eventually("the job ends", lambda: state()["job_state"] == ["COMPLETED"], 120)
     assert state()["restart_cnt"] == 0
     assert slurm.run("login-0", "sshd", f"{in_jail} cat /root/errors") == ""
