@@ -17,7 +17,7 @@ from penstock.local.errors import LocalError
 from penstock.local.linux import require_root_linux
 from penstock.local.node import DEFAULT_NAME, Node, NodeStatus, Status, all_nodes
 from penstock.local.process import Process
-from penstock.local.versions import CHOICE, KUBERNETES, RELEASES
+from penstock.local.versions import KUBERNETES, RELEASES
 
 app = typer.Typer(
     help="A real Kubernetes on this machine, for trying and testing.", no_args_is_help=True
@@ -30,7 +30,6 @@ Kubernetes = Annotated[
     str,
     typer.Option(
         metavar="MINOR",
-        envvar=CHOICE,
         help=f"The minor version: {', '.join(RELEASES)}; {KUBERNETES} unless given.",
     ),
 ]
