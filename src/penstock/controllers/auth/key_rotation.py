@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +14,7 @@ from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.event import Event
 from penstock.catalog.reasons.keys import KeyReason
 from penstock.controllers.auth.key_source import KeySource
+from penstock.controllers.runtime.concurrency import gather
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
@@ -26,8 +26,6 @@ from penstock.slurm.auth.key_rotation import Phase, Ring, named
 K = TypeVar("K", bound=KubeObject)
 
 ROTATION = ConditionType.KEYS_IN_USE
-AT_ONCE = 32
-"""Pods that are annotated at the same time."""
 _PROGRESS = {
     Phase.LEARN: "slurmctld and workers learn it",
     Phase.CLIENTS: "slurmdbd and logins begin with it",
@@ -141,9 +139,7 @@ class KeyRotation(Generic[K]):
             for pod, wanted in every
             if not pod.metadata.deleting and pod.metadata.annotations.get(marks.KEYS) != wanted
         ]
-        for start in range(0, len(due), AT_ONCE):
-            some = due[start : start + AT_ONCE]
-            await asyncio.gather(*(self._restarter.annotate(*one, marks.KEYS) for one in some))
+        await gather(self._restarter.annotate(*one, marks.KEYS) for one in due)
 
     async def _view(self, obj: K, ring: Ring, wanted: bytes) -> RotationView:
         if ring.phase is Phase.SETTLED:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from penstock.base import times
 from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.event import Event
 from penstock.catalog.reasons.keys import KeyReason
+from penstock.controllers.runtime.concurrency import gather
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
@@ -121,7 +121,7 @@ class MungeRotation:
             if shows(log, digest):
                 state.with_key[meta.uid] = digest
 
-        await _at_once([lambda pod=pod: read(pod) for pod in due])
+        await gather((read(pod) for pod in due), AT_ONCE)
 
     async def _mark(self, found: MungeStep, pods: dict[str, Pod]) -> None:
         """Annotate all but the last at the same time, then the last, which is slurmctld's."""
@@ -130,7 +130,7 @@ class MungeRotation:
             await self._restarter.annotate(pods[name], mark, marks.KEYS)
 
         *others, last = found.marks or [("", "")]
-        await _at_once([lambda one=one: annotate(*one) for one in others])
+        await gather((annotate(*one) for one in others), AT_ONCE)
         if last[0]:
             await annotate(*last)
 
@@ -139,11 +139,6 @@ def _has_munge(pod: Pod) -> bool:
     status = pod.status
     every = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
     return any(one.name == _CONTAINER for one in every)
-
-
-async def _at_once(calls: Sequence[Callable[[], Any]]) -> None:
-    for start in range(0, len(calls), AT_ONCE):
-        await asyncio.gather(*(call() for call in calls[start : start + AT_ONCE]))
 
 
 def _emit(obj: KubeObject, events: Events, found: MungeStep) -> None:

@@ -6,7 +6,6 @@ slurm.key was changed, maybe to one that Slurm rejects, has the same keys as the
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from penstock.api.nebius import labels, names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.auth.key_source import slurmd_starts, unable
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.runtime.concurrency import gather
 from penstock.decide.auth.key_report import digest, reported
 from penstock.decide.auth.key_rotation import RotationView
 from penstock.kube import KubeError
@@ -31,8 +31,6 @@ READ_S: Final = 1.0
 """Seconds between two reads of the logs of pods that lack the keys."""
 AGAIN_S: Final = 5.0
 """Seconds between two tries to have a kubelet refresh the file."""
-AT_ONCE: Final = 32
-"""Logs that are read at the same time."""
 _MOST_TRIES: Final = 12
 _SLURMCTLD, _LOGIN = "reconfigure", "sshd"
 """Containers whose logs have reports of keys."""
@@ -149,8 +147,7 @@ class ClusterKeys:
                 log = await self._client.log(meta.namespace, meta.name, container, LINES)
                 state.has[meta.uid] = reported(log)
 
-        for start in range(0, len(late), AT_ONCE):
-            await asyncio.gather(*(read(pod) for pod in late[start : start + AT_ONCE]))
+        await gather(read(pod) for pod in late)
 
 
 def _digest(ring: Ring) -> str:
