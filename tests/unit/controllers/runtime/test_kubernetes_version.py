@@ -44,7 +44,12 @@ class Server:
 def logs(monkeypatch: pytest.MonkeyPatch) -> list[EventDict]:
     """What is logged, also in a process where other tests have configured logs."""
     capture = LogCapture()
-    own = structlog.wrap_logger(None, processors=[capture], cache_logger_on_first_use=False)
+    own = structlog.wrap_logger(
+        None,
+        processors=[capture],
+        wrapper_class=structlog.make_filtering_bound_logger(0),
+        cache_logger_on_first_use=False,
+    )
     monkeypatch.setattr(kubernetes_version, "log", own)
     return capture.entries
 
