@@ -10,11 +10,11 @@ and neither has a run in which many files failed.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from support import child
 from support.inotify_limit import raised_limit
 
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _pytest(arguments: Sequence[str]) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
+    return child.run([sys.executable, "-m", "pytest", *arguments])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from e2e_kit.api import Json, restarts
 from e2e_kit.changes import partition_shown as shown
 from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
+from e2e_kit.release import lacks
 from e2e_kit.site import Site, eventually
 from penstock.local.charts import rendered
 from penstock.local.errors import LocalError
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 DEBUG = "PartitionName=debug Nodes=compute MaxTime=00:30:00"
 NODES = ("compute-0", "compute-1", "compute-2", "gpu-0")
+PARTITIONS = "by a reconfigure" if lacks("26.05") else "at once"
 REQUESTS = {"cpu": "20m", "memory": "64Mi"}
 NODESET = "slurm-worker-compute"
 
@@ -346,7 +348,7 @@ def test_a_nodeset_made_by_hand_is_taken_over_and_then_only_what_differs_changes
     other = taken(replicas=1, partition={"enabled": True, "config": "MaxTime=90"})
     said = plan(cluster, other)
     assert "1 pod (hand-1) deleted at once" in said
-    assert "PartitionName=hand takes effect at once" in said
+    assert f"PartitionName=hand takes effect {PARTITIONS}" in said
     release.upgrade(other)
     cluster.until("pods", lambda found: "hand-1" not in found, "the worker is gone")
     eventually("it is in Slurm", lambda: shown(cluster, "hand")["MaxTime"] == "01:30:00")

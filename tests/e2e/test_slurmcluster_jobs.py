@@ -185,6 +185,28 @@ def test_a_step_runs_in_a_container_below_the_jail_with_its_cache_on_a_sub_mount
     assert cluster.run("worker-0", "slurmd", "ls /mnt/jail/run/pyxis /mnt/jail/tmp/enroot/*")
 
 
+def test_steps_get_the_interfaces_of_one_value_and_no_pod_restarts(
+    jailed: Jailed, cluster: SlurmClusterSite
+) -> None:
+    """S178: in containers too, from the next job on; a shell of the login has none."""
+    pods = ("controller-0", "login-0", "worker-0", "worker-1")
+    before = [cluster.uid(pod) for pod in pods]
+    step = f"srun --quiet -N2 {SMALL} --chdir=/tmp"
+
+    def have(command: str) -> int:
+        return jailed.ssh(command).splitlines().count("NCCL_SOCKET_IFNAME==eth0")
+
+    assert have(f"{step} env") == 0
+    cluster.patch({"jobNetworkInterfaces": ["eth0"]})
+    eventually("steps have it", lambda: have(f"{step} env") == 2)
+    assert have("env") == 0
+    assert have(f"{step} --container-image='{IMAGE}' env") == 2
+    assert "eth0" in jailed.ssh(f"{step} -N1 ls /sys/class/net").split()
+    cluster.patch({"jobNetworkInterfaces": None})
+    eventually("steps lack it", lambda: have(f"{step} env") == 0)
+    assert [cluster.uid(pod) for pod in pods] == before
+
+
 def test_the_demos_script_of_jobs_runs_one_in_a_container(
     jailed: Jailed, cluster: SlurmClusterSite
 ) -> None:

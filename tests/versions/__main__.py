@@ -16,6 +16,7 @@ from pathlib import Path
 from e2e_kit.release import CHOICE as SLURM
 from penstock.local.versions import CHOICE as KUBERNETES
 from reference import pages
+from support import child
 from support.inotify_limit import raised_limit
 from versions import recorder, results
 from versions.page import table
@@ -81,7 +82,7 @@ def _pytest(pair: Pair, paths: Sequence[str], *more: str) -> None:
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "versions.recorder", *more, *paths]
     with raised_limit():
-        subprocess.run(command, cwd=ROOT, env=environment, check=False)
+        child.run(command, cwd=ROOT, env=environment)
 
 
 if __name__ == "__main__":
