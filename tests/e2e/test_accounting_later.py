@@ -21,6 +21,7 @@ KEYS = {
     "jwtKeyRef": {"name": "slurm-auth-jwt", "key": "jwt.key"},
 }
 DATABASE = "records"
+KEEPS_ID = pytest.mark.needs_slurm("25.11", "slurmctld keeps its ClusterID with another database")
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -73,6 +74,7 @@ def shows(cluster: Cluster, status: str, reason: str) -> None:
     cluster.until("controllers", found, f"AccountingRegistered is {status}, {reason}", LONG_S)
 
 
+@KEEPS_ID
 def test_accounting_that_comes_later_registers_and_loses_no_record(cluster: Cluster) -> None:
     """S004, S169: all at once, as `helm upgrade` does it; the database is there a while later."""
     began = slurmctld(cluster)
@@ -99,6 +101,7 @@ def test_accounting_that_comes_later_registers_and_loses_no_record(cluster: Clus
     assert slurmctld(cluster) == began
 
 
+@KEEPS_ID
 def test_a_database_that_is_replaced_by_an_empty_one_gets_the_cluster_again(
     cluster: Cluster,
 ) -> None:

@@ -151,7 +151,14 @@ def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text"), [("topology.yaml", "- topology: [\n"), ("cgroup.conf", "Bogus=1\n")]
+    ("file", "text"),
+    [
+        pytest.param(
+            *("topology.yaml", "- topology: [\n"),
+            marks=pytest.mark.needs_slurm("25.05", "slurmctld reads topology.yaml"),
+        ),
+        ("cgroup.conf", "Bogus=1\n"),
+    ],
 )
 def test_a_mistake_in_a_file_of_the_users_is_reported_and_no_job_feels_it(
     cluster: Cluster, file: str, text: str

@@ -19,6 +19,7 @@ BACK_S = 180.0
 """Slurmctld comes back, runs for a minute, and is believed."""
 MISSING: Json = {"image": "localhost/penstock/missing:1"}
 LOOPS: Json = {"args": ["-Z", "--no-such-option"]}
+NEW_NODE = pytest.mark.needs_slurm("25.11", "slurmrestd registers nodes, so pods stay")
 BROKEN: Mapping[str, Json] = {"no image": MISSING, "slurmd ends at once": LOOPS}
 
 
@@ -34,6 +35,7 @@ def nodeset(replicas: int, slurmd: Json | None = None) -> Json:
     return found
 
 
+@NEW_NODE
 def test_workers_of_a_slurmctld_that_lost_its_state_register_again_in_their_pods(
     cluster: Cluster,
 ) -> None:
@@ -65,6 +67,7 @@ def test_workers_of_a_slurmctld_that_lost_its_state_register_again_in_their_pods
     cluster.until("pods", lambda _: not cluster.pods(), "all workers are gone")
 
 
+@NEW_NODE
 def test_stand_ins_that_a_killed_operator_left_go_when_the_next_starts(
     cluster: Cluster, site: Site
 ) -> None:

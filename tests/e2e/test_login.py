@@ -299,6 +299,7 @@ def test_fifty_submissions_in_a_row_all_succeed(place: Place) -> None:
     eventually("all are gone", lambda: place.said("alice", "squeue --me -h | wc -l") == "0", LONG_S)
 
 
+@pytest.mark.needs_slurm("25.05", "slurmctld takes identities of tokens")
 def test_a_token_may_carry_its_users_identity(place: Place) -> None:
     """D43, feature row 21, also for those in no directory: slurmctld looks no such user up."""
     identity = {"uid": 20077, "gid": 20078, "groups": {"crew": 20078, "night": NIGHT}}

@@ -23,6 +23,7 @@ JAILED = "jailedconfigs-0"
 LOGIN, WORKER = "spec.slurmNodes.login", "spec.slurmNodes.worker"
 SUB_MOUNTS, CUSTOM = f"{LOGIN}.volumes.jailSubMounts", f"{LOGIN}.volumes.customMounts"
 PARTITIONS, FEATURES = "spec.partitionConfiguration.partitions", "spec.workerFeatures"
+DATABASE = "spec.slurmNodes.accounting.mariadbOperator"
 NINES = "9" * 5000
 OF_JOBS, ON_NODES = f"{WORKER}.volumes.jailSubMounts", "spec.slurmd.volumes.jailSubMounts"
 LOCAL: dict[str, Any] = {"emptyDir": {}}
@@ -120,6 +121,18 @@ ALWAYS: list[Case] = [
         {f"{LOGIN}.sshd.customEnv": [{"name": "A", "value": 5}]},
         f"{LOGIN}.sshd.customEnv[0].value",
         "write text",
+    ),
+    (
+        CURRENT,
+        {"spec.slurmNodes.exporter.exporterContainer.customEnv": [{}]},
+        "spec.slurmNodes.exporter.exporterContainer.customEnv[0].name",
+        "must be given",
+    ),
+    (
+        OLDER,
+        {f"{DATABASE}.customEnv": [{}]},
+        f"{DATABASE}.customEnv[0].name",
+        "must be given",
     ),
     (
         NODES,

@@ -23,6 +23,9 @@ FATAL = "fatal: Could not open/read/parse slurmdbd.conf file"
 SLURMDBD = """#!/usr/bin/env python3
 # Takes connections on DbdPort unless $HOME/late is there; -u only reads. Notes what it is told.
 import os, signal, socket, sys, time
+if "-V" in sys.argv:
+    print("slurm-wlm " + os.environ.get("VERSION", "26.05.1"))
+    sys.exit(0)
 home, conf = os.environ["HOME"], os.environ.get("SLURM_CONF", "")
 folder = os.environ.get("SLURMDBD_ETC") or os.environ["SLURM_ETC"]
 etc = os.path.dirname(conf) if conf else folder
@@ -170,6 +173,24 @@ def test_a_changed_file_is_taken_over_by_a_signal(
     until(lambda: pod.called() == ["start -D -v", "hup"], pod)
     assert running.poll() is None
     assert pod.ready
+
+
+@pytest.mark.parametrize("version", ["24.11.5", "25.05.3"])
+def test_an_older_one_is_started_again_for_it_as_a_signal_changes_no_password(
+    pod: Pod, version: str
+) -> None:
+    """D17."""
+    pod.conf("StoragePass=one")
+    process = pod.start(VERSION=version)
+    try:
+        until(lambda: "database ok" in pod.said(), pod)
+        second = pod.conf("StoragePass=two")
+        until(lambda: f"effective {second}" in pod.said(), pod)
+        until(lambda: pod.called() == ["start -D"] * 2, pod)
+        until(lambda: pod.ready, pod)
+        assert process.poll() is None
+    finally:
+        end(process)
 
 
 def test_a_file_that_slurmdbd_cannot_read_never_reaches_it(

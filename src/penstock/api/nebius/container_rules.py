@@ -85,10 +85,15 @@ def _of_cluster(spec: SlurmClusterSpec) -> Iterator[tuple[str, NodeContainer]]:
     if nodes.worker is not None:
         yield f"{_NODES}.worker.slurmd", nodes.worker.slurmd
         yield f"{_NODES}.worker.munge", nodes.worker.munge
+    if nodes.exporter.enabled and nodes.exporter.exporter_container is not None:
+        yield f"{_NODES}.exporter.exporterContainer", nodes.exporter.exporter_container
     accounting = nodes.accounting
     for field, one in (("slurmdbd", accounting.slurmdbd), ("munge", accounting.munge)):
         if accounting.enabled and one is not None:
             yield f"{_NODES}.accounting.{field}", one
+    database = accounting.mariadb_operator
+    if accounting.enabled and database is not None and database.enabled:
+        yield f"{_NODES}.accounting.mariadbOperator", database
     yield "spec.sConfigController.container", spec.sconfig_controller.container
 
 

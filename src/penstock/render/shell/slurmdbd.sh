@@ -3,7 +3,8 @@
 # slurmdbd reads its file again on SIGHUP, the database's address and password included, and ends on
 # one that it cannot read. So a changed file is tried first: by a slurmdbd that only looks at the
 # database's version (-u). While slurmdbd waits for its database it has no port and takes no signal;
-# then it is started again, which costs nothing.
+# then it is started again, which costs nothing. So is one before 25.11, as 24.11 keeps the address and
+# the password that it began with (25.05 was not tried); slurmctld keeps records for a moment then.
 #
 # Each line on stdout that begins with "penstock:" is read by the operator; HASH is one over jwt.key
 # and slurmdbd.conf, so that nobody can guess a password by it:
@@ -99,7 +100,7 @@ take_over() {
     due=$((SECONDS + pause))
     return
   fi
-  if listens; then
+  if [ -n "$rereads" ] && listens; then
     place
     kill -HUP "$child"
   else
@@ -158,6 +159,10 @@ filter=$!
 [ -p "$state/never" ] || mkfifo "$state/never"
 exec 9<>"$state/never"
 
+case $(slurmdbd -V 2>/dev/null) in
+  *\ 2[0-4].* | *\ 25.0*) rereads= ;;
+  *) rereads=1 ;;
+esac
 child= stopping= seen= wanted= told= database= words= port=6819
 pause=1 due=0 ask_at=0
 trap 'stopping=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
