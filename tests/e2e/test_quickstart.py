@@ -140,7 +140,16 @@ def test_the_partition_has_the_nodes(cluster: Cluster) -> None:
 PAGES = blocks_of("quickstart")
 
 
-@pytest.mark.parametrize("page", PAGES)
+OF_THE_LATEST = {f"docs/admin/{name}.md" for name in ("partitions", "rest", "versions")}
+PAGES_OF_RELEASES = [
+    pytest.param(one, marks=pytest.mark.needs_slurm("26.05", "these pages show the latest"))
+    if one in OF_THE_LATEST
+    else one
+    for one in PAGES
+]
+
+
+@pytest.mark.parametrize("page", PAGES_OF_RELEASES)
 def test_commands_of_a_page_print_what_it_shows(page: str, cluster: Cluster, ssh: Ssh) -> None:
     run_blocks(PAGES[page], on_cluster(cluster.site.node.env, ssh.command))
 

@@ -35,8 +35,11 @@ from penstock.slurm.partition.declaration import (
 )
 from penstock.slurm.partition.declaration import partition_lines as declared_in
 from penstock.slurm.partition.retention import is_drained
+from penstock.slurm.rest.errors import SlurmError
 
 SOON_S = 1.0
+REREAD_S = 5.0
+"""At least so many seconds are between two reconfigures for nodes of partitions."""
 RETAINED_S = 5.0
 """Seconds until the jobs of removed partitions are checked again."""
 
@@ -88,7 +91,7 @@ class PartitionChanges(Generic[K, C]):
             return None
         text = self._source.slurm_conf(self._source.cluster(obj))
         differing = frozenset(one.name for one in partition_changes(old, text))
-        return differing | state.sent.keys() | state.verifier.waiting
+        return differing | state.sent.keys() | state.verifier.waiting | state.unread
 
     def expect(self, obj: KubeObject, real: Version, alias: Version) -> None:
         """Expect slurmctld to have the startup configuration instead of the last known good."""
@@ -168,6 +171,7 @@ class PartitionChanges(Generic[K, C]):
             return self._keeping(obj, cluster, old)
         retained = source.retained(cluster)
         members = await self._mark(key, cluster, link, retained | overrides.kept, state)
+        await self._reread(obj, link, state, events)
         if changed and not live_only(old, wanted):
             state.by_file = ""
         elif changed:
@@ -205,7 +209,34 @@ class PartitionChanges(Generic[K, C]):
         if marked.trouble:
             state.by_file = marked.trouble
             self._requeue(key, AGAIN_S)
+        state.unread |= marked.unread
         return marked.members
+
+    async def _reread(
+        self, obj: K, link: SlurmConnection | None, state: State, events: Events
+    ) -> None:
+        """Reconfigure a slurmctld that looks at the nodes of changed partitions only then.
+
+        Slurmrestd of 26.05 changes partitions, so this is for those before it. Many nodes that come
+        within seconds are one reconfigure.
+        """
+        if not state.unread or link is None or link.client is None:
+            return
+        key, now = obj.metadata.key, self._clock.monotonic()
+        if now < state.reread_at + REREAD_S:
+            self._requeue(key, state.reread_at + REREAD_S - now)
+            return
+        state.reread_at = now
+        try:
+            await link.client.reconfigure()
+        except SlurmError as error:
+            state.by_file = str(error)
+            self._requeue(key, AGAIN_S)
+            return
+        words = f"Reconfigured slurmctld for nodes of partition {', '.join(sorted(state.unread))}"
+        events.normal(obj, Event.PARTITION_UPDATED, words, "Configure")
+        state.unread = frozenset()
+        link.partitions.poll_soon()
 
     def _requeue(self, key: str, after_s: float) -> None:
         self._signals.emit(PARTITIONS_PENDING, key, after_s)

@@ -14,6 +14,7 @@ from penstock.slurm.partition.declaration import node_set as node_set_of
 from penstock.slurm.partition.update import configured
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError
+from penstock.slurm.versions import PARTITION_CALLS_SINCE
 
 
 def _nobody() -> dict[str, frozenset[str]]:
@@ -26,6 +27,8 @@ class Marked:
 
     members: Mapping[str, frozenset[str]] = field(default_factory=_nobody)
     trouble: str = ""
+    unread: frozenset[str] = frozenset()
+    """Partitions whose nodes changed by this, which slurmctld sees when it is reconfigured."""
 
 
 async def mark(
@@ -67,11 +70,12 @@ async def mark(
             break
         moved |= ours ^ should
     members = {node_set_of(one.partition("/")[2]): found for one, found in wanted.items()}
+    unread = frozenset[str]()
     if moved:
-        await _move(client, moved & sets.keys(), sets, members)
+        unread = await _move(client, moved & sets.keys(), sets, members)
         await link.mirror.poll()
         link.partitions.poll_soon()
-    return Marked(members, trouble)
+    return Marked(members, trouble, unread)
 
 
 async def _move(
@@ -79,19 +83,25 @@ async def _move(
     moved: set[str],
     sets: Mapping[str, str],
     members: Mapping[str, frozenset[str]],
-) -> None:
+) -> frozenset[str]:
     """Have slurmctld take the nodes over: it looks at features only when a partition changes.
 
-    A partition that it does not have yet comes with its nodes.
+    A partition that it does not have yet comes with its nodes. Returns those that it has and that
+    its slurmrestd cannot change.
     """
+    unread: set[str] = set()
     for one in sorted(moved):
         name = one.partition("/")[2]
         body = {"name": name, "nodes": {"configured": configured(sets[one], members)}}
         try:
             await client.partition(name)
-            await client.update_partition(body)
+            if client.lacks(PARTITION_CALLS_SINCE):
+                unread.add(name)
+            else:
+                await client.update_partition(body)
         except SlurmError:
             continue
+    return frozenset(unread)
 
 
 async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:

@@ -64,6 +64,10 @@ class State:
         return text
 
     by_file: str = ""
+    unread: frozenset[str] = frozenset()
+    """Partitions whose nodes slurmctld has to look at by a reconfigure."""
+    reread_at: float = float("-inf")
+    """When it was last reconfigured for them, in monotonic seconds."""
     kept_by: dict[str, Rejection] = field(default_factory=dict[str, Rejection])
     """Why slurmctld did not delete removed partitions."""
     deleted: set[str] = field(default_factory=set[str])

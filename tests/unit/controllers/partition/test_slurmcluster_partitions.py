@@ -17,7 +17,7 @@ from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.nebius.partition_source import ClusterPartitions
 from penstock.controllers.observed.nebius_caches import NebiusCaches
-from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.changes import REREAD_S, PartitionChanges
 from penstock.controllers.partition.state import State
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
@@ -27,6 +27,7 @@ from penstock.kube.runtime.state import StateByUid
 from penstock.render.nebius.config.files import files
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.inputs import Images
+from penstock.simulation.manual_clock import ManualClock
 from penstock.slurm.conf.includes import resolved
 from penstock.slurm.partition.declaration import partition_lines
 from support import nebius, nodesets
@@ -67,24 +68,26 @@ class One:
 class Led:
     """One SlurmCluster with its caches, and changes of its partitions."""
 
-    def __init__(self, lab: Stage, before: SlurmCluster) -> None:
+    def __init__(self, lab: Stage, before: SlurmCluster, workers: int = 2) -> None:
         client = Client(FakeApi())
         self.caches = NebiusCaches(CacheStore(Manager(client)))
         self.clusters = NebiusClusters(self.caches, Images("operator", "rest"), "cluster.local")
         self.source = ClusterPartitions(self.clusters)
         self.lab = lab
         self.version = 0
+        self.clock = ManualClock()
         connections: Any = One(lab.link)
         self.changes = PartitionChanges(
             self.source,
             StateByUid(self.caches.clusters, State),
             connections,
-            client.clock,
+            self.clock,
             Signals(),
         )
         self.events = Events(Recorder(client, "test", "test"), SLURM_CLUSTERS)
         put(self.caches.clusters, before)
-        put(self.caches.node_sets, cast("NodeSet", nebius.made("nodesets-5.0-0")))
+        made = nebius.made("nodesets-5.0-0", {"spec.replicas": workers})
+        put(self.caches.node_sets, cast("NodeSet", made))
         self.publish(files(self.clusters.config(before)))
 
     def publish(self, data: dict[str, str]) -> None:
@@ -177,3 +180,33 @@ async def test_workers_named_one_by_one_join_beside_whole_node_sets() -> None:
         assert one.nodes == ("mine", "worker-cpu-0")
         assert "penstock/one" in lab.slurm.nodes["worker-cpu-0"].features
         assert "penstock/one" not in lab.slurm.nodes["other-0"].features
+
+
+async def test_an_older_slurmctld_looks_at_workers_that_join_and_leave_by_a_reconfigure() -> None:
+    """S146: its slurmrestd changes no partition, and with features of nodes no file changes."""
+    first, second = "worker-cpu-0", "worker-cpu-1"
+
+    def one_of(*workers: str) -> SlurmCluster:
+        own = f"NodeSet=mine Feature=big\nPartitionName=one Nodes=mine,{','.join(workers)}\n"
+        return declared(MAIN, custom=own)
+
+    def nodes() -> str:
+        return lab.slurm.partitions["one"]["nodes"]["configured"]
+
+    async with stage(nodesets.nodeset(3), first, second) as lab:
+        lab.rest.parsers = ("v0.0.42",)
+        led = Led(lab, declared(MAIN), 3)
+        inputs, live = await led.apply(one_of(first))
+        assert (live, lab.slurm.reconfigured) == (False, 0)
+        led.publish(files(inputs))
+        lab.slurm.rereads = lambda: lab.slurm.read(resolved(files(inputs)))
+        assert nodes() == first
+        await led.apply(one_of(first, second))
+        assert (nodes(), lab.slurm.reconfigured) == ("worker-cpu-[0-1]", 1)
+        # The next one waits a little, and is not forgotten.
+        await led.apply(one_of(second))
+        assert (nodes(), lab.slurm.reconfigured) == ("worker-cpu-[0-1]", 1)
+        await led.clock.advance(REREAD_S)
+        await led.apply(one_of(second))
+        await led.apply(one_of(second))
+        assert (nodes(), lab.slurm.reconfigured) == (second, 2)
