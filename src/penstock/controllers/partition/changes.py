@@ -215,7 +215,7 @@ class PartitionChanges(Generic[K, C]):
     async def _reread(
         self, obj: K, link: SlurmConnection | None, state: State, events: Events
     ) -> None:
-        """Reconfigure a slurmctld that looks at the nodes of changed partitions only then.
+        """Reconfigure a slurmctld that sees the changed nodes of partitions only then.
 
         Slurmrestd of 26.05 changes partitions, so this is for those before it. Many nodes that come
         within seconds are one reconfigure.

@@ -84,7 +84,7 @@ async def _move(
     sets: Mapping[str, str],
     members: Mapping[str, frozenset[str]],
 ) -> frozenset[str]:
-    """Have slurmctld take the nodes over: it looks at features only when a partition changes.
+    """Have slurmctld take the nodes over: it reads features only when a partition changes.
 
     A partition that it does not have yet comes with its nodes. Returns those that it has and that
     its slurmrestd cannot change.

@@ -182,7 +182,7 @@ async def test_workers_named_one_by_one_join_beside_whole_node_sets() -> None:
         assert "penstock/one" not in lab.slurm.nodes["other-0"].features
 
 
-async def test_an_older_slurmctld_looks_at_workers_that_join_and_leave_by_a_reconfigure() -> None:
+async def test_workers_join_and_leave_a_partition_of_an_older_slurmctld_by_a_reconfigure() -> None:
     """S146: its slurmrestd changes no partition, and with features of nodes no file changes."""
     first, second = "worker-cpu-0", "worker-cpu-1"
 
