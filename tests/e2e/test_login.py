@@ -250,7 +250,9 @@ def test_a_job_of_hers_runs_under_her_number_and_so_is_its_output(place: Place) 
     assert place.owner("alice.out") == f"{ALICE}:{PHYSICS}"
     assert place.said("alice", "cd /tmp && srun --quiet --mem=50 -w compute-1 id -un") == "alice"
     job = int(place.said("alice", f"{submit} --wrap 'sleep 600'"))
-    assert place.said("alice", "squeue --me -h -o '%i %u'") == f"{job} alice"
+    mine = "squeue --me -h -o '%i %u'"
+    # The step before may still be completing.
+    eventually("it is her only job", lambda: place.said("alice", mine) == f"{job} alice")
     place.said("alice", f"scancel {job}")
     place.cluster.until_job(job, "CANCELLED")
 
