@@ -20,6 +20,7 @@ from e2e_kit import manifests, openldap
 from e2e_kit.api import Json, condition, ready
 from e2e_kit.cluster import Cluster
 from e2e_kit.cut import cut
+from e2e_kit.release import lacks
 from e2e_kit.site import Site, eventually
 from e2e_kit.ssh import make_key, ssh
 
@@ -344,7 +345,9 @@ def test_a_load_balancer_is_asked_for_and_what_it_sets_stays(place: Place) -> No
 def test_a_wrong_password_or_search_base_is_reported_and_fixed(place: Place) -> None:
     """S056, S058, feature row 17: local users and jobs go on; a right Secret heals it."""
     _told(place, secret("wrong"), "Bind result: Invalid credentials(49)")
-    _told(place, secret(base="dc=wrong,dc=org"), "Search result: No such object(32)")
+    # sssd 2.10, beside Slurm 24.11 in its Debian, is silent about this one.
+    if not lacks("26.05"):
+        _told(place, secret(base="dc=wrong,dc=org"), "Search result: No such object(32)")
     job = place.cluster.submit("true", *JOB)
     assert place.cluster.until_job(job, "COMPLETED", "FAILED")["JobState"] == "COMPLETED"
     _change(place, secret())

@@ -57,6 +57,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     return cluster
 
 
+@pytest.mark.needs_slurm("26.05", "slurmrestd changes partitions, without a reconfigure")
 def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     cluster: Cluster,
 ) -> None:

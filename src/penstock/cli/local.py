@@ -65,11 +65,17 @@ def up(
         typer.Option(metavar="NAME,...", help="What the nodes are called, the first one first."),
     ] = "",
     kubernetes: Kubernetes = "",
+    cluster_domain: Annotated[
+        str,
+        typer.Option(metavar="DOMAIN", help="Of DNS; cluster.local unless given."),
+    ] = "",
 ) -> None:
     """Bring the cluster up and wait until it serves; nodes that it lacks are added."""
     with _reporting_errors():
         names = [one.strip() for one in node_names.split(",")] if node_names else []
-        node = Node(name).up(size, nodes=nodes, names=names, kubernetes=kubernetes)
+        node = Node(name).up(
+            size, nodes=nodes, names=names, kubernetes=kubernetes, domain=cluster_domain
+        )
     typer.echo(f"export KUBECONFIG={node.kubeconfig_path}")
 
 

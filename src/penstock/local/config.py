@@ -11,6 +11,7 @@ PAUSE_IMAGE = "penstock.local/pause:1"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PKI = "/etc/kubernetes/pki"
 CLUSTER_DOMAIN = "cluster.local"
+"""The DNS domain of a cluster for which no other is chosen."""
 MAX_PODS = 200
 
 
@@ -80,7 +81,7 @@ def cni(addresses: Addresses, number: int = 0) -> str:
     )
 
 
-def kubelet(addresses: Addresses, cgroup: str) -> str:
+def kubelet(addresses: Addresses, cgroup: str, domain: str = CLUSTER_DOMAIN) -> str:
     """KubeletConfiguration."""
     return yaml.safe_dump(
         {
@@ -100,7 +101,7 @@ def kubelet(addresses: Addresses, cgroup: str) -> str:
             "failCgroupV1": False,
             "failSwapOn": False,
             "clusterDNS": [addresses.dns],
-            "clusterDomain": CLUSTER_DOMAIN,
+            "clusterDomain": domain,
             "maxPods": MAX_PODS,
             "oomScoreAdj": 0,
             "resolvConf": "/etc/resolv.conf",
@@ -231,7 +232,7 @@ def _node_stage(name: str, ready: str, when: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def corefile(addresses: Addresses) -> str:
+def corefile(addresses: Addresses, domain: str = CLUSTER_DOMAIN) -> str:
     """CoreDNS: the cluster's names, and a quick "no such name" for every other."""
     return f""".:53 {{
     bind {addresses.node}
@@ -239,7 +240,7 @@ def corefile(addresses: Addresses) -> str:
     health 127.0.0.1:8080
     ready 127.0.0.1:8181
     cache 5
-    kubernetes {CLUSTER_DOMAIN} in-addr.arpa {{
+    kubernetes {domain} in-addr.arpa {{
         kubeconfig /etc/kubernetes/coredns.conf
         pods insecure
         fallthrough in-addr.arpa

@@ -80,7 +80,9 @@ def write_further(
     _write_kubelet_certificates(layout, authority, there.name, there.addresses, there.number)
     plain_http.copy(layout)
     texts = _kubelet_texts(layout, there.name, there.addresses, there.number)
-    texts["kubernetes/kubelet.yaml"] = config.kubelet(there.addresses, there.cgroup(layout.name))
+    texts["kubernetes/kubelet.yaml"] = config.kubelet(
+        there.addresses, there.cgroup(layout.name), there.domain
+    )
     _write_texts(layout, texts)
     parts = further_components(there.name, there.addresses, there.number)
     plan = Plan(there.name, there.root, overlay, True, tuple(parts), _binds(layout), owner)
@@ -149,7 +151,7 @@ def _write_certificates(layout: Layout, there: Record) -> None:
     names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
     hosts = (
         *names,
-        f"kubernetes.default.svc.{config.CLUSTER_DOMAIN}",
+        f"kubernetes.default.svc.{there.domain}",
         addresses.kubernetes,
         addresses.node,
         "127.0.0.1",
@@ -203,10 +205,10 @@ def _write_configuration(layout: Layout, there: Record) -> None:
         **_kubelet_texts(layout, there.node_name, addresses, 0),
         "kubernetes/admission.yaml": config.admission(),
         "kubernetes/audit-policy.yaml": config.audit_policy(),
-        "kubernetes/kubelet.yaml": config.kubelet(addresses, there.cgroup),
+        "kubernetes/kubelet.yaml": config.kubelet(addresses, there.cgroup, there.domain),
         "kubernetes/kube-scheduler.yaml": config.scheduler(fast=there.size is Size.FLEET),
         "kubernetes/kwok.yaml": config.kwok(),
-        "kubernetes/Corefile": config.corefile(addresses),
+        "kubernetes/Corefile": config.corefile(addresses, there.domain),
     }
     _write_texts(layout, texts)
 

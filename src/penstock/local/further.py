@@ -55,7 +55,8 @@ def add(cluster: Cluster, name: str) -> None:
         return
     delete(cluster, name)
     inotify.check(inotify.FURTHER_NODE)
-    there = Further(name, _free_number(cluster), cluster.record.block, cluster.record.root)
+    of = cluster.record
+    there = Further(name, _free_number(cluster), of.block, of.root, domain=of.domain)
     layout.folder.mkdir(mode=0o700, parents=True)
     record.save(layout, there)
     with step(f"adding the Kubernetes node {name}"):

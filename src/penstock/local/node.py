@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, ClassVar
 
+from penstock.api.kubernetes.resource import is_object_name
 from penstock.local import (
     bringup,
     cgroups,
@@ -27,6 +28,7 @@ from penstock.local import (
 from penstock.local.addresses import MOST_NODES
 from penstock.local.cache import locked
 from penstock.local.components import Size, components, programs_of
+from penstock.local.config import CLUSTER_DOMAIN
 from penstock.local.errors import LocalError
 from penstock.local.golang import compiled
 from penstock.local.layout import Layout, check_name, state_dir
@@ -86,6 +88,7 @@ class Node:
         nodes: int | None = None,
         names: Sequence[str] = (),
         kubernetes: str = "",
+        domain: str = "",
     ) -> "Node":
         """Bring the node up and wait until it serves; nothing is done when it is up already.
 
@@ -96,13 +99,15 @@ class Node:
         completely, is taken down first.
 
         `kubernetes` is a minor version, such as 1.35; if it is empty, a new cluster gets that of
-        PENSTOCK_KUBERNETES or the default, and one that is there keeps its own. Raises LocalError,
-        also when it has another one.
+        PENSTOCK_KUBERNETES or the default, and one that is there keeps its own. `domain` is the DNS
+        domain of its Services, cluster.local for a new cluster unless given. Raises LocalError,
+        also when a cluster that is there has another release or domain.
         """
         require_root_linux()
         size = Size(size)
         wanted = node_names(self.name, size, nodes, names)
         release = self._release(kubernetes, size)
+        zone = self._domain(domain, size)
         programs = {program.name: compiled(program) for program in programs_of(size, release)}
         root = node_root()
         clear_abandoned()
@@ -115,7 +120,7 @@ class Node:
                     inotify.check(inotify.FIRST_NODE + inotify.FURTHER_NODE * (len(wanted) - 1))
                 bound = self.name in self._bound
                 starter = this_process(bound=bound)
-                there = record.reserve(self._layout, size, root, starter, wanted[0], release)
+                there = record.reserve(self._layout, size, root, starter, wanted[0], release, zone)
                 with step(f"starting Kubernetes ({size}) as {self.name}"):
                     first = self._start(there, programs)
             if size is Size.FLEET:
@@ -318,6 +323,20 @@ class Node:
                 f"down first: penstock local down --name {self.name}"
             )
         return there.kubernetes
+
+    def _domain(self, wanted: str, size: Size) -> str:
+        """The DNS domain to have: that of a running cluster, which cannot change."""
+        if wanted and not is_object_name(wanted):
+            raise LocalError(f"{wanted} is no DNS domain; write names such as cluster.local.")
+        there = record.load(self._layout)
+        if there is None or not there.complete or there.size is not size:
+            return wanted or CLUSTER_DOMAIN
+        if wanted and wanted != there.domain:
+            raise LocalError(
+                f"Cluster {self.name} has the domain {there.domain}, not {wanted}. Take it down "
+                f"first: penstock local down --name {self.name}"
+            )
+        return there.domain
 
     def _start(self, there: Record, programs: dict[str, Path]) -> Process:
         files.write(self._layout, there, programs)

@@ -8,6 +8,7 @@ import msgspec
 from penstock.local.addresses import Addresses, choose, routes
 from penstock.local.cache import locked
 from penstock.local.components import Size
+from penstock.local.config import CLUSTER_DOMAIN
 from penstock.local.layout import Layout, is_name, state_dir
 from penstock.local.starter import Starter
 from penstock.local.versions import KUBERNETES
@@ -28,6 +29,8 @@ class Record:
     """What its first node is called in Kubernetes; empty for the cluster's name."""
     kubernetes: str = KUBERNETES
     """The release that its nodes run."""
+    domain: str = CLUSTER_DOMAIN
+    """The DNS domain of its Services."""
 
     @property
     def owner(self) -> tuple[int, int] | None:
@@ -63,6 +66,8 @@ class Further:
     complete: bool = False
     stopped: bool = False
     """Whether somebody has stopped it, so that it is not started with the cluster's others."""
+    domain: str = CLUSTER_DOMAIN
+    """The cluster's DNS domain."""
 
     @property
     def addresses(self) -> Addresses:
@@ -104,6 +109,7 @@ def reserve(
     starter: Starter | None = None,
     node: str = "",
     kubernetes: str = KUBERNETES,
+    domain: str = CLUSTER_DOMAIN,
 ) -> Record:
     """Take a free address block for a new node and write its record."""
     with locked(state_dir() / ".blocks.lock"):
@@ -112,7 +118,14 @@ def reserve(
         routed = routes(Path("/proc/net/route").read_text())
         block = choose(layout.name, taken, routed).block
         record = Record(
-            layout.name, size, block, str(root), starter=starter, node=node, kubernetes=kubernetes
+            layout.name,
+            size,
+            block,
+            str(root),
+            starter=starter,
+            node=node,
+            kubernetes=kubernetes,
+            domain=domain,
         )
         layout.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         save(layout, record)

@@ -24,6 +24,10 @@ SLURMDBD = """#!/usr/bin/env python3
 # Takes connections on DbdPort unless $HOME/late is there; -u only reads. Notes what it is told.
 import os, signal, socket, sys, time
 if "-V" in sys.argv:
+    # It reads its file first, and says nothing without one.
+    conf = os.path.dirname(os.environ.get("SLURM_CONF", "")) + "/slurmdbd.conf"
+    if not os.path.exists(conf) or os.stat(conf).st_mode & 0o77:
+        sys.exit(1)
     print("slurm-wlm " + os.environ.get("VERSION", "26.05.1"))
     sys.exit(0)
 home, conf = os.environ["HOME"], os.environ.get("SLURM_CONF", "")

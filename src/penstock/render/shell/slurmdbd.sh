@@ -61,6 +61,13 @@ place() { # copies the files to the folder that slurmdbd reads, each by rename
   chmod -f a+r "$read"/*.conf* && chmod 600 "$read/slurmdbd.conf"
 }
 
+release() { # prints the version; slurmdbd wants a file even for that
+  mkdir -p "$state/version"
+  printf '%s\n' DbdHost=localhost StorageType=accounting_storage/mysql >"$state/version/slurmdbd.conf"
+  SLURM_CONF=$state/version/slurm.conf timeout 10 slurmdbd -V 2>/dev/null
+  rm -rf "$state/version"
+}
+
 run_slurmdbd() {
   place
   rm -f "$state/ready"
@@ -159,8 +166,8 @@ filter=$!
 [ -p "$state/never" ] || mkfifo "$state/never"
 exec 9<>"$state/never"
 
-case $(slurmdbd -V 2>/dev/null) in
-  *\ 2[0-4].* | *\ 25.0*) rereads= ;;
+case $(release) in
+  '' | *\ 2[0-4].* | *\ 25.0*) rereads= ;;
   *) rereads=1 ;;
 esac
 child= stopping= seen= wanted= told= database= words= port=6819
