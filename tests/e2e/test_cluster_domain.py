@@ -58,9 +58,10 @@ def test_all_pods_of_a_slurmcluster_start_once_and_a_job_runs(site: Site) -> Non
     try:
         made.up()
         made.until_login()
-        conf = made.run("login-0", "sshd", "cat /mnt/jail/etc/slurm/slurm*.conf*")
-        assert f".svc.{DOMAIN}" in conf
-        assert DEFAULT not in conf
+        found = made.run("login-0", "sshd", "cat /etc/resolv.conf /mnt/jail/etc/slurm/*.conf*")
+        assert f".svc.{DOMAIN}" in found
+        assert DEFAULT not in found
+        assert made.session("getent hosts worker-1")
         said = made.session("srun -N2 hostname").split()
         assert sorted(said) == ["worker-0", "worker-1"]
         pods = site.api.list("pods", made.namespace)

@@ -262,7 +262,7 @@ def test_a_broken_root_of_a_container_is_as_built_in_the_next_pod(
 ) -> None:
     """S095: the image is another distribution than the jail, which stays as it is."""
     place = ". /etc/os-release; echo $VERSION_CODENAME"
-    assert cluster.run("worker-0", "slurmd", place).strip() == "forky"
+    assert cluster.run("worker-0", "slurmd", place).strip() == RELEASE.suite
     assert job(cluster, "worker-0", place) == "trixie"
     broken = "echo 'VERSION_CODENAME=broken' >/etc/os-release; rm /usr/bin/unshare; echo x >/x"
     cluster.run("worker-0", "slurmd", broken)
@@ -279,7 +279,7 @@ def test_a_broken_root_of_a_container_is_as_built_in_the_next_pod(
     cluster.kubectl("wait", "--for=condition=Ready", "pod/worker-0", "--timeout=90s")
     cluster.until_idle(2)
     as_built = f"{place}; test -x /usr/bin/unshare && test ! -e /x && echo whole"
-    assert cluster.run("worker-0", "slurmd", as_built).split() == ["forky", "whole"]
+    assert cluster.run("worker-0", "slurmd", as_built).split() == [RELEASE.suite, "whole"]
     assert job(cluster, "worker-0", f"{place}; marker").split() == ["trixie", "marked"]
 
 

@@ -20,7 +20,7 @@ from penstock.local.cache import cache_dir, digest, keyed, locked
 from penstock.local.debian import SUITE, mirror, source_line
 from penstock.local.errors import LocalError
 from penstock.local.process import Process
-from penstock.local.recipes import IMAGES
+from penstock.local.recipes import mounted
 
 TOOLS = ("buildah", "skopeo", "mmdebstrap")
 _TOOL_NAMES = tuple(tool.encode() for tool in TOOLS)
@@ -149,10 +149,10 @@ class Store:
 def store(suite: str = SUITE) -> Generator[Store]:
     """The cache's store, with the tools and the lowest image there, for this process alone.
 
-    Its layers are good while the install script is the same: buildah does not look into what a
-    RUN step mounts. Stores of other scripts are removed.
+    Its layers are good while the scripts that RUN steps mount are the same: buildah does not look
+    into these. Stores of other scripts are removed.
     """
-    name = f"image-store-{digest(BASE_KEY, (IMAGES / 'install').read_bytes())}"
+    name = f"image-store-{digest(BASE_KEY, *mounted())}"
     with locked(cache_dir() / ".image-store.lock"):
         ensure_tools()
         for path in cache_dir().glob("image-store-*"):

@@ -90,6 +90,13 @@ class Recipe:
         return digest(*parts)
 
 
+def mounted(context: Path = IMAGES) -> list[bytes]:
+    """The files that RUN steps of any image mount, which are no part of what they copy."""
+    texts = (path.read_text() for path in context.glob("*/Containerfile"))
+    names = {name for text in texts for name in _BIND.findall(text)}
+    return [(context / name).read_bytes() for name in sorted(names)]
+
+
 SLURM = Recipe("slurm")
 SSH = Recipe("ssh", "SLURM", SLURM)
 _SLURMCTLD = Recipe("slurmctld", "SLURM", SLURM)
