@@ -70,6 +70,8 @@ class Prometheus:
         with (folder / "log").open("w") as log:
             self._process = subprocess.Popen(
                 [
+                    # It ends with a test process that is killed.
+                    *("setpriv", "--pdeathsig", "KILL"),
                     str(golang.compiled(programs.PROMETHEUS_PROGRAM)),
                     f"--config.file={folder}/prometheus.yml",
                     f"--storage.tsdb.path={folder}/data",
