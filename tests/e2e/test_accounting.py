@@ -287,6 +287,7 @@ def test_slurmdbd_follows_changed_keys_and_no_record_is_lost(records: Records) -
     records.accounted(job, "CANCELLED by 401")
 
 
+@pytest.mark.needs_slurm("25.11", "slurmctld keeps its ClusterID with another database")
 def test_an_external_slurmdbd_is_used_and_accounting_can_be_taken_away(records: Records) -> None:
     """S004, S072, D1, feature row 15: slurmctld uses its host; nothing is made for it."""
     near, far = records.near, records.far
