@@ -493,6 +493,7 @@ def test_a_bad_line_is_rejected_in_slurmctlds_words_and_partitions_go_on(
     eventually("it recovers", lambda: cluster.status("ConfigApplied") == "True", 60)
 
 
+@pytest.mark.needs_slurm("26.05", "slurmrestd changes partitions, so drift is reverted")
 def test_what_scontrol_changes_is_reported_in_time_and_reverted_as_chosen(
     cluster: SlurmClusterSite, figure: Callable[[str], None]
 ) -> None:

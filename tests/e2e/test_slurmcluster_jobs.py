@@ -295,7 +295,8 @@ def test_a_researchers_day(jailed: Jailed, cluster: SlurmClusterSite, tmp_path: 
     active = "jobacct_gather/linux"
     eventually("it gathers", lambda: active in cluster.scontrol("show", "config"))
     shell = f"srun --quiet --pty --ntasks=1 {SMALL} bash -c 'hostname; tty'"
-    said = jailed.terminal(shell).split()
+    lines = jailed.terminal(shell).splitlines()
+    said = [line.strip() for line in lines if not line.startswith("srun: ")]
     assert (said[0].startswith("worker-"), said[1].startswith("/dev/pts/")) == (True, True), said
     jailed.ssh("mkdir results; head -c 5000000 /dev/urandom >results/data")
     jailed.ssh("cat >array_job.sh", ARRAY)
