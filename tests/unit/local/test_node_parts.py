@@ -13,7 +13,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from penstock.local import cgroups, config, ctr, linux, pki, single
+from penstock.local import cgroups, config, ctr, linux, node, pki, single
 from penstock.local.addresses import Addresses
 from penstock.local.components import Size, components
 from penstock.local.errors import LocalError
@@ -78,6 +78,25 @@ def test_components_start_after_what_they_need_exists() -> None:
     names = [part.name for part in components(Size.FLEET, "a", Addresses(200))]
     assert "kubelet" not in names
     assert "kwok" in names
+
+
+def test_kubelet_and_dns_have_the_domain_of_the_cluster() -> None:
+    kubelet = yaml.safe_load(config.kubelet(Addresses(200), "penstock-200-a", "corp.example"))
+    assert kubelet["clusterDomain"] == "corp.example"
+    assert "kubernetes corp.example in-addr.arpa {" in config.corefile(
+        Addresses(200), "corp.example"
+    )
+
+
+@pytest.mark.parametrize("wrong", ["corp_example", "Corp.example", ".example", "a b", "x" * 300])
+def test_what_is_no_dns_domain_is_rejected_before_anything_starts(
+    wrong: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PENSTOCK_STATE", str(tmp_path))
+    monkeypatch.setattr(node, "require_root_linux", lambda: None)
+    with pytest.raises(LocalError, match="is no DNS domain"):
+        Node("domains").up(domain=wrong)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_kubelet_stays_in_the_cgroup_of_its_node() -> None:
