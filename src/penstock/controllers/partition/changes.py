@@ -204,12 +204,12 @@ class PartitionChanges(Generic[K, C]):
         """Set the features by which nodes belong to partitions; return the nodes by node set."""
         if link is None or link.client is None:
             return {}
-        source = self._source
-        marked = await mark(link, source.model(cluster), source.workers(cluster), kept)
-        if marked.trouble:
-            state.by_file = marked.trouble
+        model, workers = self._source.model(cluster), self._source.workers(cluster)
+        marked = await mark(link, model, workers, kept, state.unmoved)
+        state.by_file = marked.trouble or state.by_file
+        if marked.trouble or marked.unmoved:
             self._requeue(key, AGAIN_S)
-        state.unread |= marked.unread
+        state.unread, state.unmoved = state.unread | marked.unread, marked.unmoved
         return marked.members
 
     async def _reread(

@@ -29,6 +29,8 @@ class Marked:
     trouble: str = ""
     unread: frozenset[str] = frozenset()
     """Partitions whose nodes changed by this, which slurmctld sees when it is reconfigured."""
+    unmoved: frozenset[str] = frozenset()
+    """Partitions whose nodes changed and that slurmctld could not be asked to change."""
 
 
 async def mark(
@@ -36,15 +38,17 @@ async def mark(
     model: Cluster,
     kubernetes: Mapping[str, render.Worker],
     kept: Collection[str],
+    again: frozenset[str] = frozenset(),
 ) -> Marked:
     """Give nodes the feature of each partition that they belong to one by one, and take it.
 
-    `kubernetes` has the pods by Slurm node. Partitions that are `kept` lose no node.
+    `kubernetes` has the pods by Slurm node. Partitions that are `kept` lose no node. `again` are
+    those that an earlier call left unmoved.
     """
     nodes = link.mirror.snapshot.nodes
     client = link.client
     if isinstance(nodes, Unknown) or client is None:
-        return Marked()
+        return Marked(unmoved=again)
     wanted: dict[str, frozenset[str]] = {}
     sets: dict[str, str] = {}
     for one in render.served(model):
@@ -53,7 +57,7 @@ async def mark(
             wanted[feature(name)] = render.members(model, one, nodes.value, kubernetes)
             words = [*render.set_names(model, one), node_set_of(name)]
             sets[feature(name)] = ",".join(words)
-    moved: set[str] = set()
+    moved = {feature(name) for name in again}
     held = {feature(name) for name in kept}
     trouble = ""
     for name, node in nodes.value.items():
@@ -70,12 +74,12 @@ async def mark(
             break
         moved |= ours ^ should
     members = {node_set_of(one.partition("/")[2]): found for one, found in wanted.items()}
-    unread = frozenset[str]()
-    if moved:
-        unread = await _move(client, moved & sets.keys(), sets, members)
-        await link.mirror.poll()
-        link.partitions.poll_soon()
-    return Marked(members, trouble, unread)
+    if not moved:
+        return Marked(members, trouble)
+    unread, unmoved = await _move(client, moved & sets.keys(), sets, members)
+    await link.mirror.poll()
+    link.partitions.poll_soon()
+    return Marked(members, trouble, unread, unmoved)
 
 
 async def _move(
@@ -83,13 +87,14 @@ async def _move(
     moved: set[str],
     sets: Mapping[str, str],
     members: Mapping[str, frozenset[str]],
-) -> frozenset[str]:
+) -> tuple[frozenset[str], frozenset[str]]:
     """Have slurmctld take the nodes over: it reads features only when a partition changes.
 
     A partition that it does not have yet comes with its nodes. Returns those that it has and that
-    its slurmrestd cannot change.
+    its slurmrestd cannot change, and those for which it could not be asked.
     """
     unread: set[str] = set()
+    unmoved: set[str] = set()
     for one in sorted(moved):
         name = one.partition("/")[2]
         body = {"name": name, "nodes": {"configured": configured(sets[one], members)}}
@@ -99,9 +104,11 @@ async def _move(
                 unread.add(name)
             else:
                 await client.update_partition(body)
-        except SlurmError:
+        except NotFoundError:
             continue
-    return frozenset(unread)
+        except SlurmError:
+            unmoved.add(name)
+    return frozenset(unread), frozenset(unmoved)
 
 
 async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:

@@ -66,6 +66,8 @@ class State:
     by_file: str = ""
     unread: frozenset[str] = frozenset()
     """Partitions whose nodes slurmctld has to look at by a reconfigure."""
+    unmoved: frozenset[str] = frozenset()
+    """Partitions whose nodes changed and that slurmctld could not be asked to change."""
     reread_at: float = float("-inf")
     """When it was last reconfigured for them, in monotonic seconds."""
     kept_by: dict[str, Rejection] = field(default_factory=dict[str, Rejection])

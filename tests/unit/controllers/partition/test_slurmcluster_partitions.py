@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from penstock.api.kubernetes.kinds import ConfigMap
 from penstock.api.kubernetes.meta import ObjectMeta
@@ -28,6 +29,7 @@ from penstock.render.nebius.config.files import files
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.inputs import Images
 from penstock.simulation.manual_clock import ManualClock
+from penstock.simulation.slurm.slurmctld import NODES_BUSY, SlurmctldError
 from penstock.slurm.conf.includes import resolved
 from penstock.slurm.partition.declaration import partition_lines
 from support import nebius, nodesets
@@ -182,13 +184,41 @@ async def test_workers_named_one_by_one_join_beside_whole_node_sets() -> None:
         assert "penstock/one" not in lab.slurm.nodes["other-0"].features
 
 
+def one_of(*workers: str) -> SlurmCluster:
+    """A cluster with a partition that names these workers."""
+    own = f"NodeSet=mine Feature=big\nPartitionName=one Nodes=mine,{','.join(workers)}\n"
+    return declared(MAIN, custom=own)
+
+
+async def test_workers_join_a_partition_that_could_not_be_changed_at_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S146: their features are there by then, so nothing else would change it."""
+    first, second = "worker-cpu-0", "worker-cpu-1"
+
+    def nodes() -> str:
+        return lab.slurm.partitions["one"]["nodes"]["configured"]
+
+    async with stage(nodesets.nodeset(3), first, second) as lab:
+        led = Led(lab, declared(MAIN), 3)
+        inputs, _ = await led.apply(one_of(first))
+        led.publish(files(inputs))
+        assert nodes() == first
+
+        def busy(_: dict[str, Any]) -> None:
+            raise SlurmctldError(*NODES_BUSY)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(lab.slurm, "update_partition", busy)
+            await led.apply(one_of(first, second))
+        assert nodes() == first
+        await led.apply(one_of(first, second))
+        assert (nodes(), lab.slurm.reconfigured) == ("worker-cpu-[0-1]", 0)
+
+
 async def test_workers_join_and_leave_a_partition_of_an_older_slurmctld_by_a_reconfigure() -> None:
     """S146: its slurmrestd changes no partition, and with features of nodes no file changes."""
     first, second = "worker-cpu-0", "worker-cpu-1"
-
-    def one_of(*workers: str) -> SlurmCluster:
-        own = f"NodeSet=mine Feature=big\nPartitionName=one Nodes=mine,{','.join(workers)}\n"
-        return declared(MAIN, custom=own)
 
     def nodes() -> str:
         return lab.slurm.partitions["one"]["nodes"]["configured"]
