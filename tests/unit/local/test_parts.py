@@ -7,12 +7,14 @@ from penstock.local.components import Size, programs_of
 from penstock.local.errors import LocalError
 from penstock.local.golang import Program
 from penstock.local.recipes import Release
-from penstock.local.versions import RELEASES
+from penstock.local.versions import CHOICE, RELEASES
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is made, in its order, without making anything."""
+    # The default, whatever the environment of the run has chosen.
+    monkeypatch.delenv(CHOICE, raising=False)
     done: list[str] = []
 
     def compiled(program: Program) -> None:
