@@ -389,4 +389,6 @@ def shape(table: str) -> str:
     """The table without what differs from one machine, run or release of Kubernetes to the next."""
     text = re.sub(r"(login|restapi)(-[a-z0-9]+){2}: ", r"\1-POD: ", table)
     text = re.sub(r"ErrImagePull \([^)|]*\)", "ErrImagePull (WHY)", text)
+    # Kubernetes 1.36 leaves the kind of the value out.
+    text = text.replace('Invalid value: "object":', "Invalid value:")
     return re.sub(r"[ \\\\-]+", " ", text)
