@@ -210,7 +210,8 @@ def test_steps_get_the_interfaces_of_one_value_and_no_pod_restarts(
     cluster.patch({"jobNetworkInterfaces": ["eth0"]})
     eventually("steps have it", lambda: have(f"{step} env") == 2)
     assert have("env") == 0
-    assert have(f"{step} --container-image='{IMAGE}' env") == 2
+    inside = f"{step} --container-image='{IMAGE}' cat /proc/self/environ"
+    assert have(f"{inside} | tr '\\0' '\\n'") == 2
     assert "eth0" in jailed.ssh(f"{step} -N1 ls /sys/class/net").split()
     cluster.patch({"jobNetworkInterfaces": None})
     eventually("steps lack it", lambda: have(f"{step} env") == 0)
