@@ -19,13 +19,17 @@ from e2e_kit.release import RELEASE
 from e2e_kit.site import Site
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.images import build_jail
+from penstock.local.linux import why_not
 from penstock.local.node import Node
 
 DOMAIN = "slurm.example.com"
 DEFAULT = "cluster.local"
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "can run"),
+    pytest.mark.timeout(600),
+]
 
 
 @pytest.fixture(scope="module")
