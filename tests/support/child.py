@@ -17,24 +17,24 @@ def run(
     A SIGTERM of this process is passed on and a Ctrl-C goes to both: the program is waited for,
     as its fixtures take nodes down, and SystemExit is raised then. `subprocess.run` kills it.
     """
-    told: list[int] = []
+    came: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
-        told.append(number)
+        came.append(number)
         if number == signal.SIGTERM and process is not None:
             process.terminate()
 
     process: subprocess.Popen[bytes] | None = None
     former = {one: signal.signal(one, note) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
-        if not told:
+        if not came:
             process = subprocess.Popen(command, cwd=cwd, env=env)
-            if told:
+            if came:
                 process.terminate()
             status = process.wait()
-            if not told:
+            if not came:
                 return status
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-    raise SystemExit(128 + told[0])
+    raise SystemExit(128 + came[0])
