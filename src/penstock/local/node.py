@@ -106,8 +106,7 @@ class Node:
         require_root_linux()
         size = Size(size)
         wanted = node_names(self.name, size, nodes, names)
-        release = self._release(kubernetes, size)
-        zone = self._domain(domain, size)
+        release, zone = self._unchanging(kubernetes, domain, size)
         programs = {program.name: compiled(program) for program in programs_of(size, release)}
         root = node_root()
         clear_abandoned()
@@ -312,31 +311,23 @@ class Node:
         self._bound.discard(self.name)
         self.down()
 
-    def _release(self, minor: str, size: Size) -> str:
-        """The release of Kubernetes to have: that of a running cluster, which cannot change."""
-        wanted, there = versions.kubernetes(minor), record.load(self._layout)
+    def _unchanging(self, minor: str, domain: str, size: Size) -> tuple[str, str]:
+        """The release of Kubernetes and the DNS domain: those of a running cluster are kept."""
+        if domain and not is_object_name(domain):
+            raise LocalError(f"{domain} is no DNS domain; write names such as cluster.local.")
+        release, there = versions.kubernetes(minor), record.load(self._layout)
         if there is None or not there.complete or there.size is not size:
-            return wanted
-        if minor and wanted != there.kubernetes:
-            raise LocalError(
-                f"Cluster {self.name} runs Kubernetes {there.kubernetes}, not {wanted}. Take it "
-                f"down first: penstock local down --name {self.name}"
-            )
-        return there.kubernetes
-
-    def _domain(self, wanted: str, size: Size) -> str:
-        """The DNS domain to have: that of a running cluster, which cannot change."""
-        if wanted and not is_object_name(wanted):
-            raise LocalError(f"{wanted} is no DNS domain; write names such as cluster.local.")
-        there = record.load(self._layout)
-        if there is None or not there.complete or there.size is not size:
-            return wanted or CLUSTER_DOMAIN
-        if wanted and wanted != there.domain:
-            raise LocalError(
-                f"Cluster {self.name} has the domain {there.domain}, not {wanted}. Take it down "
-                f"first: penstock local down --name {self.name}"
-            )
-        return there.domain
+            return release, domain or CLUSTER_DOMAIN
+        for what, wanted, has in (
+            ("runs Kubernetes", minor and release, there.kubernetes),
+            ("has the domain", domain, there.domain),
+        ):
+            if wanted and wanted != has:
+                raise LocalError(
+                    f"Cluster {self.name} {what} {has}, not {wanted}. Take it down first: "
+                    f"penstock local down --name {self.name}"
+                )
+        return there.kubernetes, there.domain
 
     def _start(self, there: Record, programs: dict[str, Path]) -> Process:
         files.write(self._layout, there, programs)
