@@ -61,11 +61,12 @@ place() { # copies the files to the folder that slurmdbd reads, each by rename
   chmod -f a+r "$read"/*.conf* && chmod 600 "$read/slurmdbd.conf"
 }
 
-release() { # prints the version; slurmdbd wants a file even for that
+rereads() { # whether slurmdbd is 25.11 or later; it wants a file even to say its version
   mkdir -p "$state/version"
   printf '%s\n' DbdHost=localhost StorageType=accounting_storage/mysql >"$state/version/slurmdbd.conf"
-  SLURM_CONF=$state/version/slurm.conf timeout 10 slurmdbd -V 2>/dev/null
+  release=$(SLURM_CONF=$state/version/slurm.conf timeout 10 slurmdbd -V 2>/dev/null)
   rm -rf "$state/version"
+  case $release in '' | *\ 2[0-4].* | *\ 25.0*) return 1 ;; esac
 }
 
 run_slurmdbd() {
@@ -107,7 +108,7 @@ take_over() {
     due=$((SECONDS + pause))
     return
   fi
-  if [ -n "$rereads" ] && listens; then
+  if listens && rereads; then
     place
     kill -HUP "$child"
   else
@@ -166,10 +167,6 @@ filter=$!
 [ -p "$state/never" ] || mkfifo "$state/never"
 exec 9<>"$state/never"
 
-case $(release) in
-  '' | *\ 2[0-4].* | *\ 25.0*) rereads= ;;
-  *) rereads=1 ;;
-esac
 child= stopping= seen= wanted= told= database= words= port=6819
 pause=1 due=0 ask_at=0
 trap 'stopping=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
