@@ -49,7 +49,7 @@ SHARED_CONF_SINCE: Final = V25_11
 PARTITION_CALLS_SINCE: Final = V26_05
 """slurmrestd makes, changes and deletes partitions."""
 RESERVATION_CALLS_SINCE: Final = V25_05
-"""slurmrestd makes and changes reservations."""
+"""slurmrestd makes, changes and deletes reservations."""
 TOPOLOGY_SINCE: Final = V25_05
 """A node has a topology of its own, which slurmrestd shows and changes."""
 

@@ -43,6 +43,7 @@ _CALLS_SINCE = {
     ("POST", "partitions"): PARTITION_CALLS_SINCE,
     ("DELETE", "partition"): PARTITION_CALLS_SINCE,
     ("POST", "reservation"): RESERVATION_CALLS_SINCE,
+    ("DELETE", "reservation"): RESERVATION_CALLS_SINCE,
 }
 USER_HEADER = "X-SLURM-USER-TOKEN"
 

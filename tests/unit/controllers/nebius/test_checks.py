@@ -470,12 +470,12 @@ def test_a_run_that_another_operator_has_handled_is_not_handled_again():
     played(play)
 
 
-def reserve(lab: Lab, node: str) -> None:
+def reserve(lab: Lab, node: str, name: str = GPU) -> None:
     """What the program of the check does with a node that the check drained."""
     ctld = lab.world.slurm.ctld
     now = int(ctld.clock())
     body = {
-        "name": f"activecheck.{GPU}.{node}",
+        "name": f"activecheck.{name}.{node}",
         "node_list": [node],
         "users": ["root"],
         "flags": ["MAINT", "IGNORE_JOBS"],
@@ -513,6 +513,54 @@ def test_a_drained_node_comes_back_only_if_a_job_in_its_reservation_completes(en
         wanted = {} if end == "COMPLETED" else {node: mark.format(job)}
         assert reasons(lab) == wanted
         await lab.settled(60)
+        assert await lab.settled() == []
+
+    played(play)
+
+
+@pytest.mark.parametrize("end", ["COMPLETED", "FAILED"])
+def test_a_reservation_that_slurmrestd_cannot_end_is_left_to_slurmctld(end: str):
+    """Seen with Slurm 24.11: one without an end kept its node for ever."""
+
+    async def play(lab: Lab) -> None:
+        lab.world.slurm.ctld.newest_parser = "v0.0.42"
+        await lab.available()
+        good, bad = submit(lab)
+        declare(lab)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, good)
+        finish(lab, bad, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Failed")
+        (node,) = bad.nodes
+        reserve(lab, node)
+        later = lab.world.slurm.ctld.run(node, name=GPU)
+        lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
+        again(lab, GPU, "now")
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, later, end)
+        await lab.until(lambda: run_status(lab) != "InProgress")
+        await lab.settled(60)
+        mark = f"[node_problem] {GPU}: job {later.id} [slurm_job]"
+        assert reasons(lab) == ({} if end == "COMPLETED" else {node: mark})
+        assert not [one for one in calls(lab, "reservation/") if one.startswith("DELETE")]
+        assert await lab.settled() == []
+
+    played(play)
+
+
+def test_a_reservation_that_slurmrestd_cannot_make_is_named_and_the_check_goes_on():
+    async def play(lab: Lab) -> None:
+        lab.world.slurm.ctld.newest_parser = "v0.0.42"
+        await lab.available()
+        good, bad = submit(lab)
+        declare(lab, failureReactions=RESERVE, successReactions=RELEASE)
+        await lab.until(lambda: run_status(lab) == "InProgress")
+        finish(lab, good)
+        finish(lab, bad, "FAILED")
+        await lab.until(lambda: run_status(lab) == "Failed")
+        every = lab.world.server.objects("events.k8s.io/events")
+        (note,) = [one["note"] for one in every if one["reason"] == "CheckReserved"]
+        assert note.startswith(f"Slurm node {bad.nodes[0]} is not reserved: slurmrestd speaks")
         assert await lab.settled() == []
 
     played(play)

@@ -15,6 +15,7 @@ from penstock.decide.check.results import Result
 from penstock.decide.drain.check_drain import NodeState
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError
+from penstock.slurm.versions import RESERVATION_CALLS_SINCE
 
 
 class Rechecks:
@@ -48,6 +49,9 @@ class Rechecks:
             await client.update_node(node, state=["DRAIN"], reason=one.drain)
             words = f"Drained Slurm node {node} again: {one.drain}"
             self._events.warning(check, Event.CHECK_DRAINED, words, "Drain")
+        if client.lacks(RESERVATION_CALLS_SINCE):
+            # slurmctld ends it by itself: images/entrypoints/jail_check.py created it so.
+            return
         with contextlib.suppress(NotFoundError):
             await client.delete_reservation(one.recheck.name)
         if one.in_service:

@@ -20,6 +20,7 @@ from penstock.slurm import hostlist
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError, UnreachableError
 from penstock.slurm.rest.reservation import Reservation, WantedReservation
+from penstock.slurm.versions import RESERVATION_CALLS_SINCE
 
 _USERS: Final = (("root", "soperatorchecks"), ("root",))
 """Users of the reservation: Slurm rejects one that it does not have."""
@@ -48,6 +49,11 @@ class NodeReservations:
         """
         marks = own.policy.marks_for(own.result)
         if not marks.reserve and not marks.release:
+            return False
+        if why := client.lacks(RESERVATION_CALLS_SINCE):
+            if marks.reserve:
+                words = f"Slurm node {node} is not reserved: {why}. Use drainSlurmNode"
+                self._events.warning(check, Event.CHECK_RESERVED, words, "Reserve")
             return False
         found = {one.name: one for one in await client.reservations()}
         changed = False
