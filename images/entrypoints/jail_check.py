@@ -1,8 +1,8 @@
 """Submits the Slurm jobs of an ActiveCheck, and reports their ids to the operator.
 
-Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_MAX_NUMBER_OF_JOBS,
-ACTIVE_CHECK_RESERVATION_PREFIX, ACTIVE_CHECK_FAILURE_PREFIX, and the variables of sbatch. The
-report is the termination message of the container, in lines:
+Read from the environment: ACTIVE_CHECK_NAME, EACH_WORKER_JOBS, ACTIVE_CHECK_NODE,
+ACTIVE_CHECK_MAX_NUMBER_OF_JOBS, ACTIVE_CHECK_RESERVATION_PREFIX, ACTIVE_CHECK_FAILURE_PREFIX, and
+the variables of sbatch. The report is the termination message of the container, in lines:
 
     slurm-job-id=5,7-9            the jobs; a long list is compressed
     slurm-skipped-reason=WORDS    why there is none
@@ -75,6 +75,9 @@ _RESERVED = frozenset({"RESERVED", "MAINTENANCE", "MAINT"})
 RESERVATION = "activecheck.{check}.{node}"
 """Name of the reservation in which a check runs again on a node that it drained. The operator ends
 it: see decide/check/recheck.py."""
+IDLE = "00:05:00"
+"""Time without a job after which slurmctld ends a reservation that the operator cannot end; it has
+drained the node again by then, if the check failed. Source: scontrol(1), PURGE_COMP."""
 _ID = re.compile(r"^(\d+)", re.MULTILINE)
 
 
@@ -125,7 +128,8 @@ def is_own_drain(
 def reserve(check: str, node: str) -> str:
     """Resume a node for this check alone; return the name of the reservation, empty on a failure.
 
-    The reservation comes first and has no end, so no job of a user runs on the node.
+    The reservation comes first and has no end, so no job of a user runs on the node. Where the
+    operator cannot end it, slurmctld does once no job has used it for IDLE.
     """
     name = RESERVATION.format(check=check, node=node)
     users = ",".join(["root", *user_names()])
@@ -134,12 +138,21 @@ def reserve(check: str, node: str) -> str:
         # With the space: the name of worker-1 begins that of worker-10.
         if f"ReservationName={name} " not in output_of(["scontrol", "show", "reservation", "-o"]):
             command = ["scontrol", "create", "reservation", f"reservationname={name}", *words]
-            output_of([*command, "flags=maint,ignore_jobs"])
+            flags = "maint,ignore_jobs"
+            if ends_itself():
+                flags += f",purge_comp={IDLE}"
+            output_of([*command, f"flags={flags}"])
         output_of(["scontrol", "update", f"nodename={node}", "state=resume"])
     except OSError as error:
         say(str(error))
         return ""
     return name
+
+
+def ends_itself() -> bool:
+    """Return whether reservations need an end: slurmrestd before 25.05 deletes none."""
+    found = re.search(r"(\d+)\.(\d+)", output_of(["scontrol", "--version"]))
+    return found is not None and (int(found[1]), int(found[2])) < (25, 5)
 
 
 def is_fit(node: Mapping[str, str], partition: str, beside: frozenset[str] = frozenset()) -> bool:
@@ -313,7 +326,11 @@ def main() -> int:
         command.append(f"--partition={partition}")
     targets: list[list[str]] = [[]]
     if os.environ.get("EACH_WORKER_JOBS") == "true":
-        cancel_older(name)
+        only = os.environ.get("ACTIVE_CHECK_NODE", "")
+        if only:
+            nodes = [node for node in nodes if node["NodeName"] == only]
+        else:
+            cancel_older(name)
         fit = [
             node["NodeName"]
             for node in nodes

@@ -294,6 +294,12 @@ VARIABLES: Final = (
         "Most jobs of one run, 0 for any number; spec.slurmJobSpec.maxNumberOfJobs.",
     ),
     Variable(
+        "ACTIVE_CHECK_NODE",
+        "program of slurmJob checks",
+        "",
+        "The only Slurm node that gets a job; the operator sets it.",
+    ),
+    Variable(
         "ACTIVE_CHECK_RESERVATION_PREFIX",
         "program of slurmJob checks",
         "",

@@ -9,9 +9,8 @@ written before anything else happens. So a step can be stopped at any point and 
 2. Once no worker is on it, the provider is asked to replace that uid. A node of the same name with
    another uid is the new one.
 3. A worker that runs on another Kubernetes node ends the recorded drain of its Slurm node: that was
-   about the machine that it left. A drain with any other reason stays. One of the health check
-   program is left to that check, which runs on the next machine before any job and undrains it when
-   it passes; only a check that undrains nothing within RETEST_S is not waited for.
+   about the machine that it left, and `decide.retest` has the next one tested before. A drain
+   with any other reason stays.
 
 A machine that comes back under another uid is not replaced again. No replacement begins while
 checks have more nodes drained than they may: then the check is more likely wrong than the machines.
@@ -26,15 +25,16 @@ from typing import Final
 import msgspec
 
 from penstock.base import times
+from penstock.decide import retest
 from penstock.decide.check.check_share import limit
-from penstock.decide.drain.check_drain import HEALTH, is_reason_of_check
+from penstock.decide.check.reaction import check_of
+from penstock.decide.drain.check_drain import is_reason_of_check
+from penstock.decide.retest import Retest
 from penstock.slurm.state import Node
 
 PREFIX: Final = "[hardware_problem]"
 WINDOW_S: Final = 3600.0
 """So many replacements as are declared begin within these seconds."""
-RETEST_S: Final = 900.0
-"""The health check has run on the next machine by then: thrice with an interval of five minutes."""
 KEPT: Final = 100
 """Ended replacements that are remembered: a machine of one of them is not replaced again."""
 
@@ -56,6 +56,8 @@ class Replacement:
     back: tuple[str, ...] = ()
     asked: bool = False
     """Whether no worker was on the node, so that the provider is or was asked."""
+    tested: tuple[str, ...] = ()
+    """Slurm nodes for which a check in jobs was started on the next machine."""
     ended: bool = False
 
 
@@ -108,6 +110,10 @@ class ReplacementView:
     nodes: Mapping[str, Node]
     out: Collection[str] = ()
     may_be_out: int = 1
+    checks: Collection[str] = ()
+    """Checks that can be started for one Slurm node."""
+    tests: Collection[tuple[str, str]] = ()
+    """The tests that have not ended, each as the uid of its record and the Slurm node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,16 @@ class EndDrain:
     reason: str
 
 
-ReplacementStep = WriteRecords | AskProvider | EndDrain
+@dataclass(frozen=True, slots=True)
+class StartTest:
+    """Start a check for one Slurm node, whose reason it is."""
+
+    record: Replacement
+    slurm_node: str
+    check: str
+
+
+ReplacementStep = WriteRecords | AskProvider | EndDrain | StartTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,17 +253,30 @@ def _back(
             continue
         if node.drain and node.reason == reason:
             # The pod of a worker that leaves may be deleted at this moment, because of this drain.
-            if elsewhere and not worker.is_leaving and not _is_tested(worker, node, now):
-                return EndDrain(record, name, reason)
+            if elsewhere and not worker.is_leaving:
+                return _on_next_machine(view, record, worker, node, now)
         elif not worker.is_changing and (node.drain or "DOWN" not in node.state):
             return _gone(view, record, name)
     return None
 
 
-def _is_tested(worker: PlacedWorker, node: Node, now: float) -> bool:
-    """Whether the health check that drained the node may still undrain it on this machine."""
-    since = max(worker.since, node.slurmd_start_time)
-    return node.reason.endswith(f"[{HEALTH}]") and now - since < RETEST_S
+def _on_next_machine(
+    view: ReplacementView, record: Replacement, worker: PlacedWorker, node: Node, now: float
+) -> ReplacementStep | None:
+    test = retest.next_retest(
+        node,
+        now - max(worker.since, node.slurmd_start_time),
+        view.checks,
+        is_started=node.name in record.tested,
+        runs=(record.uid, node.name) in view.tests,
+    )
+    match test:
+        case Retest.WAITS:
+            return None
+        case Retest.STARTS:
+            return StartTest(record, node.name, check_of(node.reason))
+        case Retest.ENDED:
+            return EndDrain(record, node.name, node.reason)
 
 
 def _is_elsewhere(view: ReplacementView, record: Replacement, worker: PlacedWorker) -> bool:
@@ -268,6 +296,13 @@ def after_drain(view: ReplacementView, step: EndDrain) -> WriteRecords:
     """The records once a drain has ended."""
     words = f"Undrained Slurm node {step.slurm_node}: it runs on another machine"
     return _changed(view, replace(step.record, back=(*step.record.back, step.slurm_node)), words)
+
+
+def after_start(view: ReplacementView, step: StartTest) -> WriteRecords:
+    """The records once a test has started."""
+    words = f"Check {step.check} tests the machine that Slurm node {step.slurm_node} runs on now"
+    tested = (*step.record.tested, step.slurm_node)
+    return _changed(view, replace(step.record, tested=tested), words)
 
 
 def _changed(view: ReplacementView, record: Replacement, message: str) -> WriteRecords:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from fault_plans.api_names import CLUSTER
-from fault_plans.nebius_world import NebiusWorld
 from fault_plans.plan import LARGEST, Family, Happening
 from fault_plans.random_source import Dice
 from penstock.api.cluster.marks import MAX_DRAINED
@@ -15,6 +15,9 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.active_check import ACTIVE_CHECKS
 from penstock.decide.check.reaction import check_of
 from penstock.simulation.slurm.slurmctld import UNFINISHED, SimulatedJob, SimulatedSlurmctld
+
+if TYPE_CHECKING:
+    from fault_plans.nebius_world import NebiusWorld
 
 CHECKS = ("gpu-checks", "net-checks")
 _GROUP = ACTIVE_CHECKS.group
@@ -60,7 +63,7 @@ def _declare(world: NebiusWorld, space: str, name: str, share: int) -> None:
         "slurmClusterRefName": CLUSTER,
         "checkType": "slurmJob",
         "schedule": "0 0 1 1 *",
-        "suspend": True,
+        "suspend": False,
         "runAfterCreation": False,
         "slurmJobSpec": {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"},
         "failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "[node_problem]"}},

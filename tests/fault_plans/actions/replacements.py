@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fault_plans import worker_sets
+from fault_plans.actions.checks import CHECKS
 from fault_plans.api_names import CLUSTER
 from fault_plans.kinds import path_of
 from fault_plans.plan import LARGEST, Family, Happening
@@ -29,6 +30,13 @@ JOINS_S = (60.0, 120.0)
 MOST = "20"
 HEALTH_CHECK_S = 30.0
 """HealthCheckInterval."""
+_MARKS = (
+    "gpu_health: fault {} [hc_program]",
+    "gpu_health: fault {} [prolog]",
+    f"{CHECKS[0]}: job {{}} [slurm_job]",
+)
+"""The first repairs by itself. One around jobs does not run on a drained node, and the last one is
+started on the next machine, where the check is declared. It is an image that tests no such node."""
 _CURES = 240
 
 
@@ -61,7 +69,7 @@ class Replacements:
         body: Json = {"metadata": {"annotations": {REPLACE_NODES: most}}}
         self._world.ask("PATCH", path_of(space, worker_sets.OF_CLUSTER, CLUSTER), body)
 
-    def break_machine(self, space: str, node: str) -> str:
+    def break_machine(self, space: str, node: str, mark: str = "") -> str:
         """A check drains a Slurm node; the Kubernetes node that it runs on, empty for none."""
         world, slurm = self._world, self._world.slurms[space]
         record, pod = slurm.ctld.nodes.get(node), self._pod(space, node)
@@ -70,9 +78,8 @@ class Replacements:
         if record is None or machine is None or not slurm.up or "DRAIN" in record.flags:
             return ""
         self._breaks += 1
-        # One of them repairs by itself; a check around jobs does not run on a drained node.
-        context = "hc_program" if self._breaks % 2 else "prolog"
-        reason = f"{PREFIX} gpu_health: fault {self._breaks} [{context}]"
+        words = mark or _MARKS[self._breaks % len(_MARKS)].format(self._breaks)
+        reason = f"{PREFIX} {words}"
         slurm.ctld.update_node(node, ["DRAIN"], {"reason": reason}, user="root")
         self._drains[space, node] = (reason, machine["metadata"]["uid"])
         self._places[space, node] = on

@@ -9,7 +9,6 @@ import pytest
 from penstock.base import times
 from penstock.decide.node_replacement import (
     KEPT,
-    RETEST_S,
     WINDOW_S,
     AskProvider,
     EndDrain,
@@ -17,12 +16,15 @@ from penstock.decide.node_replacement import (
     PlacedWorker,
     Replacement,
     ReplacementView,
+    StartTest,
     WriteRecords,
     after_drain,
+    after_start,
     next_step,
     read_records,
     write_records,
 )
+from penstock.decide.retest import RETEST_S
 from penstock.slurm.state import Node
 
 NOW = 1_800_000_000.0
@@ -143,6 +145,46 @@ def test_a_health_check_ends_its_drain_itself_once_it_passes_on_the_next_machine
     passed = replace(passed, machines={"m1": Machine("m1", "u1", "id1")})
     (back,) = written(passed)
     assert written(replace(passed, records=(back,))) == (replace(back, ended=True),)
+
+
+OF_CHECK = "[hardware_problem] all-reduce: job 7 [slurm_job]"
+
+
+def test_a_check_in_jobs_runs_on_the_next_machine_once_before_its_drain_ends():
+    asked = replace(OPEN, asked=True, drains={"w0": OF_CHECK})
+    found = view(
+        worker(on="m1", node=broken(reason=OF_CHECK), is_registered=True), records=(asked,)
+    )
+    found = replace(found, machines={"m1": Machine("m1", "u1", "id1")}, checks=("all-reduce",))
+    step = next_step(found, NOW).step
+    assert step == StartTest(asked, "w0", "all-reduce")
+    assert isinstance(step, StartTest)
+    (started,) = after_start(found, step).records
+    runs = replace(found, records=(started,), tests={("u0", "w0")})
+    assert next_step(runs, NOW).step is None
+    # An image of the original takes no drained node.
+    left = replace(runs, tests=())
+    assert next_step(left, NOW).step == EndDrain(started, "w0", OF_CHECK)
+
+
+@pytest.mark.parametrize("state", ["DOWN", "NOT_RESPONDING", "REBOOT_ISSUED", "RESERVED"])
+def test_a_check_in_jobs_waits_until_the_node_takes_its_job(state: str):
+    asked = replace(OPEN, asked=True, drains={"w0": OF_CHECK})
+    node = replace(broken(reason=OF_CHECK), state=frozenset({"IDLE", "DRAIN", state}))
+    found = view(worker(on="m1", node=node, is_registered=True), records=(asked,))
+    found = replace(found, machines={"m1": Machine("m1", "u1", "id1")}, checks=("all-reduce",))
+    assert next_step(found, NOW).step is None
+    assert isinstance(next_step(found, NOW + RETEST_S).step, EndDrain)
+
+
+@pytest.mark.parametrize("checks", [(), ("another",)])
+def test_a_check_that_cannot_be_started_tests_nothing(checks: tuple[str, ...]):
+    asked = replace(OPEN, asked=True, drains={"w0": OF_CHECK})
+    found = view(
+        worker(on="m1", node=broken(reason=OF_CHECK), is_registered=True), records=(asked,)
+    )
+    found = replace(found, machines={"m1": Machine("m1", "u1", "id1")}, checks=checks)
+    assert isinstance(next_step(found, NOW).step, EndDrain)
 
 
 def test_the_drain_of_a_worker_that_leaves_stays_until_its_pod_is_gone():

@@ -34,6 +34,8 @@ elif sys.argv[1:3] == ["show", "node"]:
 elif sys.argv[1:3] == ["show", "reservation"]:
     path = os.path.join(folder, "reservations")
     print(open(path).read() if os.path.exists(path) else "No reservations in the system")
+elif sys.argv[1:] == ["--version"]:
+    print("slurm-wlm", os.environ.get("RELEASE", "26.05.2"))
 elif sys.argv[1:3] == ["show", "partition"]:
     sys.exit("slurm_load_partitions error: Invalid partition name specified")
 """
@@ -158,6 +160,31 @@ def test_a_node_that_the_check_drained_gets_a_job_in_a_reservation(pod: Pod) -> 
     assert "nodename=worker-0 state=resume" in calls[resumed]
     (submitted,) = pod.calls("sbatch --parsable")
     assert f"--nodelist=worker-0 --reservation={name}" in submitted
+
+
+@pytest.mark.parametrize(("release", "ends"), [("24.11.5", True), ("25.05.0", False)])
+def test_a_reservation_ends_by_itself_where_the_operator_cannot_end_it(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch, release: str, ends: bool
+) -> None:
+    """Seen with Slurm 24.11: its slurmrestd deletes none, and the node never came back."""
+    monkeypatch.setenv("RELEASE", release)
+    assert pod.run(line("worker-0", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0
+    (made,) = pod.calls("create reservation")
+    assert made.endswith("flags=maint,ignore_jobs" + (",purge_comp=00:05:00" if ends else ""))
+
+
+def test_a_run_for_one_node_leaves_the_others_and_their_jobs(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S174."""
+    monkeypatch.setenv("ACTIVE_CHECK_NODE", "worker-0")
+    drained = "IDLE+DRAIN+DYNAMIC_NORM"
+    nodes = [line(f"worker-{number}", drained, reason=MARK) for number in range(2)]
+    assert pod.run(*nodes, line("worker-2")) == 0
+    (submitted,) = pod.calls("sbatch --parsable")
+    assert "--nodelist=worker-0 " in submitted
+    assert not pod.calls("scancel")
+    assert not pod.calls("nodename=worker-1")
 
 
 def test_the_reservation_of_an_earlier_run_is_used_again_and_others_are_not(pod: Pod) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.api.cluster.pod_names import node_suffix
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.nebius.labels import PARENT_CLUSTER
 from penstock.api.nebius.nodeset import NodeSet
@@ -268,3 +269,8 @@ def sbatch_script(check: str) -> str:
 def initial_run(check: str) -> str:
     """The Job that runs a check once at its creation, by its spec.name."""
     return f"{check}-initial-run"
+
+
+def retest(check: str, uid: str, slurm_node: str) -> str:
+    """The Job that runs a check for one Slurm node, off the Kubernetes node of this uid."""
+    return f"{check}-{node_suffix(uid, slurm_node)}"

@@ -7,7 +7,7 @@ of an open record, and the reconcile of NodeSets has its workers leave.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from penstock.api.cluster import labels as app_labels
@@ -27,6 +27,7 @@ from penstock.controllers.nebius.replacement_records import (
     records_of,
     replacements_changed,
 )
+from penstock.controllers.nebius.retests import Retests
 from penstock.controllers.observed.watching import PODS_BY_NODE, own_key
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import SLURM
@@ -41,8 +42,10 @@ from penstock.decide.node_replacement import (
     PlacedWorker,
     Replacement,
     ReplacementView,
+    StartTest,
     WriteRecords,
     after_drain,
+    after_start,
     is_broken,
     next_step,
     write_records,
@@ -113,6 +116,7 @@ class NodeReplacementReconciler:
         self._connections = context.connections
         self._pods = context.caches.store.index(PODS_BY_NODE)
         self._provider = provider or KubernetesProvider(context.client)
+        self._retests = Retests(context)
         self._events = Events(context.recorder, SLURM_CLUSTERS)
         self._of_nodes = Events(context.recorder, NODES)
         self._emitted: dict[str, str] = {}
@@ -146,7 +150,7 @@ class NodeReplacementReconciler:
         is_open = any(not one.ended for one in records)
         if not is_open and not self._is_asked(seen):
             return Result()
-        view = self._view(cluster, records, seen)
+        view = self._view(cluster, records, seen, await self._retests.running(cluster, records))
         outcome = next_step(view, self._client.clock.time())
         for one in outcome.blockers:
             self._block(one)
@@ -161,6 +165,9 @@ class NodeReplacementReconciler:
                 case EndDrain():
                     if await self._end_drain(cluster, client, link, outcome.step):
                         await self._write(cluster, after_drain(view, outcome.step))
+                case StartTest():
+                    await self._retests.start(cluster, outcome.step)
+                    await self._write(cluster, after_start(view, outcome.step))
         except (ConflictError, NotFoundError, SlurmError):
             # The cache shows the newer object soon, and Slurm answers again.
             return Result(requeue_after=SOON_S)
@@ -179,7 +186,11 @@ class NodeReplacementReconciler:
         return any(map(is_broken, nodes)) or any(map(_is_requested, self._caches.nodes))
 
     def _view(
-        self, cluster: SlurmCluster, records: tuple[Replacement, ...], seen: Snapshot
+        self,
+        cluster: SlurmCluster,
+        records: tuple[Replacement, ...],
+        seen: Snapshot,
+        tests: Collection[tuple[str, str]],
     ) -> ReplacementView:
         nodes: Mapping[str, SlurmNode] = seen.nodes.value if isinstance(seen.nodes, Known) else {}
         share = cluster.metadata.annotations.get(REPLACE_NODES, "")
@@ -192,6 +203,8 @@ class NodeReplacementReconciler:
             nodes=nodes,
             out=out_by_checks(nodes.values()),
             may_be_out=limit(share_of(cluster), len(nodes)),
+            checks=self._retests.checks(cluster),
+            tests=tests,
         )
 
     def _machine(self, node: Node) -> Machine:

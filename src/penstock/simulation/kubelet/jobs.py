@@ -23,6 +23,7 @@ class Jobs:
     """All Jobs; `jails` are by namespace, and a Job of one in `failing` cannot fill it.
 
     `reports` has termination messages by the name of the Job, and Jobs in `broken` fail at once.
+    Those in `held` run on.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Jobs:
         self.failing: set[str] = set()
         self.reports: dict[str, str] = {}
         self.broken: set[str] = set()
+        self.held: set[str] = set()
         self._server = server
         self._jails = jails
         self._random_source = random_source
@@ -89,7 +91,7 @@ class Jobs:
         pod = self._server.find(PODS, space, name)
         if pod is None or pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
             return
-        if pod["spec"].get("nodeName") in self._silent:
+        if pod["spec"].get("nodeName") in self._silent or job in self.held:
             self._loop.call_later(2.0, self._copied, space, job, name, uid)
             return
         failed = job in self.broken or (space in self.failing and not self._jails[space].is_filled)

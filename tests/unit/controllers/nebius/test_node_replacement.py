@@ -9,9 +9,21 @@ import pytest
 from fault_plans.actions.replacements import Replacements
 from penstock.api.cluster.marks import REPLACEMENTS
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.node_replacement import Replacement, read_records
+from penstock.api.nebius.names import retest
+from penstock.decide.node_replacement import PREFIX, Replacement, read_records
 from penstock.simulation.event_loop import simulate
-from unit.controllers.nebius.lab import CURRENT, MACHINES, SHAPES, SPACE, Lab, operated, played
+from unit.controllers.nebius.lab import (
+    CLUSTER,
+    CURRENT,
+    JOBS,
+    MACHINES,
+    SHAPES,
+    SPACE,
+    Lab,
+    operated,
+    played,
+)
+from unit.controllers.nebius.test_checks import reserve
 from unit.controllers.nebius.test_node_outage import (
     host_of,
     is_cordoned,
@@ -67,6 +79,90 @@ def test_a_broken_machine_is_replaced_once_its_job_has_ended_and_its_worker_come
         assert await lab.settled() == []
 
     played(play, shape)
+
+
+CHECK = "all-reduce"
+
+
+def declare_check(lab: Lab, *, suspend: bool = False) -> None:
+    spec: Json = {
+        "name": CHECK,
+        "slurmClusterRefName": CLUSTER,
+        "checkType": "slurmJob",
+        "schedule": "0 0 1 1 *",
+        "suspend": suspend,
+        "runAfterCreation": False,
+        "slurmJobSpec": {"eachWorkerJobs": True, "sbatchScript": "#!/bin/bash\ntrue\n"},
+        "failureReactions": {"drainSlurmNode": {"drainReasonPrefix": PREFIX}},
+    }
+    path = f"/apis/slurm.nebius.ai/v1alpha1/namespaces/{SPACE}/activechecks"
+    lab.make(path, "ActiveCheck", CHECK, spec=spec)
+
+
+async def replaced_for_a_check(lab: Lab, report: str = "") -> tuple[str, str]:
+    """A worker that a check in jobs drained, and the Job that tests its next machine.
+
+    The Job runs until it has something to report.
+    """
+    machines = replacements(lab)
+    machines.allow(SPACE)
+    worker = lab.world.slurm.free_nodes()[0].name
+    name = host_of(lab, worker)
+    before = uid(lab, name)
+    run = retest(CHECK, before, worker)
+    if report:
+        lab.world.jobs.reports[run] = report
+    else:
+        lab.world.jobs.held.add(run)
+    assert machines.break_machine(SPACE, worker, f"{CHECK}: job 1 [slurm_job]") == name
+    await lab.until(lambda: uid(lab, name) not in ("", before), 300)
+    return worker, run
+
+
+@pytest.mark.parametrize("end", ["COMPLETED", "FAILED"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_check_in_jobs_tests_the_next_machine_before_jobs_of_users(shape: str, end: str):
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        declare_check(lab)
+        await lab.until(lambda: lab.find("batch/cronjobs", CHECK))
+        worker, run = await replaced_for_a_check(lab)
+        ctld = lab.world.slurm.ctld
+        await lab.until(lambda: lab.find(JOBS, run), 300)
+        (container,) = lab.get(JOBS, run)["spec"]["template"]["spec"]["containers"]
+        assert {"name": "ACTIVE_CHECK_NODE", "value": worker} in container["env"]
+        await lab.settled(60)
+        assert reason(lab, worker), "no job of a user starts before"
+        reserve(lab, worker, CHECK)
+        job = ctld.run(worker, name=CHECK)
+        lab.world.jobs.reports[run] = f"slurm-job-id={job.id}\n"
+        lab.world.jobs.held.discard(run)
+        await lab.until(lambda: [one.ended for one in records(lab)] == [True])
+        assert not reason(lab, worker)
+        ctld.finish(job, end)
+        await lab.until(lambda: not ctld.reservations)
+        failed = f"{PREFIX} {CHECK}: job {job.id} [slurm_job]"
+        assert reason(lab, worker) == ("" if end == "COMPLETED" else failed)
+
+    played(play, shape)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_check_that_tests_nothing_keeps_no_worker(declared: bool):
+    """The image of the original takes no drained node; a suspended check is not started."""
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        declare_check(lab, suspend=not declared)
+        await lab.until(lambda: lab.find("batch/cronjobs", CHECK))
+        skipped = "slurm-skipped-reason=no Slurm node takes jobs now\n"
+        worker, run = await replaced_for_a_check(lab, skipped)
+        await lab.until(lambda: not reason(lab, worker), 300)
+        assert (lab.find(JOBS, run) is not None) is declared
+        await lab.until(lambda: [one.ended for one in records(lab)] == [True])
+        assert await lab.settled() == []
+
+    played(play)
 
 
 def test_without_the_annotation_no_machine_is_replaced():

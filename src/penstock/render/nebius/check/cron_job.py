@@ -1,4 +1,4 @@
-"""The CronJob of a check, the Job of its first run, and the ConfigMap with its inline script."""
+"""The CronJob of a check, Jobs beside its schedule, and the ConfigMap with its inline script."""
 
 from __future__ import annotations
 
@@ -65,13 +65,15 @@ def cron_job(
     }
 
 
-def job_spec(cluster: ClusterInputs, check: ActiveCheck, over: Json | None = None) -> Json:
-    """The spec of each of its Jobs."""
+def job_spec(
+    cluster: ClusterInputs, check: ActiveCheck, over: Json | None = None, node: str = ""
+) -> Json:
+    """The spec of each of its Jobs, or of one for a single Slurm node."""
     return {
         "parallelism": 1,
         "completions": 1,
         "backoffLimit": 0,
-        "template": pod_template.merged(template(cluster, check), over or {}),
+        "template": pod_template.merged(template(cluster, check, node), over or {}),
     }
 
 
@@ -79,7 +81,24 @@ def initial_run(
     cluster: ClusterInputs, check: ActiveCheck, cron: CronJob, over: Json | None = None
 ) -> Json:
     """The Job of the first run. The CronJob owns it, so its history limits count it."""
-    meta = metadata(cluster.cluster, names.initial_run(check.spec.name))
+    return _job(cluster, cron, names.initial_run(check.spec.name), job_spec(cluster, check, over))
+
+
+def retest(
+    cluster: ClusterInputs,
+    check: ActiveCheck,
+    cron: CronJob,
+    uid: str,
+    node: str,
+    over: Json | None = None,
+) -> Json:
+    """The Job that runs the check for one Slurm node, off the Kubernetes node of this uid."""
+    name = names.retest(check.spec.name, uid, node)
+    return _job(cluster, cron, name, job_spec(cluster, check, over, node))
+
+
+def _job(cluster: ClusterInputs, cron: CronJob, name: str, spec: Json) -> Json:
+    meta = metadata(cluster.cluster, name)
     meta["ownerReferences"] = [
         {
             "apiVersion": _BATCH,
@@ -90,9 +109,4 @@ def initial_run(
             "blockOwnerDeletion": True,
         }
     ]
-    return {
-        "apiVersion": _BATCH,
-        "kind": "Job",
-        "metadata": meta,
-        "spec": job_spec(cluster, check, over),
-    }
+    return {"apiVersion": _BATCH, "kind": "Job", "metadata": meta, "spec": spec}

@@ -39,11 +39,11 @@ _CONFIGS_PATH: Final = "/mnt/slurm-configs"
 _RUNNABLE: Final = 0o755
 
 
-def template(cluster: ClusterInputs, check: ActiveCheck) -> Json:
-    """The pod template of the check's Jobs."""
+def template(cluster: ClusterInputs, check: ActiveCheck, node: str = "") -> Json:
+    """The pod template of the check's Jobs, or of one for a single Slurm node."""
     spec = check.spec
     if spec.check_type == "slurmJob":
-        made = _of_slurm(cluster, check, spec.slurm_job_spec or SlurmJobSpec())
+        made = _of_slurm(cluster, check, spec.slurm_job_spec or SlurmJobSpec(), node)
     else:
         made = _of_kubernetes(cluster, check)
     annotations = {
@@ -54,7 +54,9 @@ def template(cluster: ClusterInputs, check: ActiveCheck) -> Json:
     return {"metadata": {"labels": pod_labels, "annotations": annotations}, "spec": made}
 
 
-def _of_slurm(cluster: ClusterInputs, check: ActiveCheck, declared: SlurmJobSpec) -> Json:
+def _of_slurm(
+    cluster: ClusterInputs, check: ActiveCheck, declared: SlurmJobSpec, node: str
+) -> Json:
     given = declared.job_container
     mounts = [
         vol.mount(_CONFIGS, _CONFIGS_PATH, read_only=True),
@@ -95,6 +97,8 @@ def _of_slurm(cluster: ClusterInputs, check: ActiveCheck, declared: SlurmJobSpec
         ):
             # A node that it drains is reserved as well, and is tried again all the same.
             env.append(variable("ACTIVE_CHECK_FAILURE_PREFIX", reserved.prefix))
+    if node:
+        env.append(variable("ACTIVE_CHECK_NODE", node))
     if declared.max_number_of_jobs:
         env.append(variable("ACTIVE_CHECK_MAX_NUMBER_OF_JOBS", str(declared.max_number_of_jobs)))
     env += jail_variables(cluster.spec) + auth.variables(cluster.spec)
