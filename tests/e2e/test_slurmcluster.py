@@ -667,6 +667,7 @@ def test_a_cluster_that_is_deleted_and_created_again_has_its_jail_as_it_was(
     kept: Json = {name: declared[name] for name in ("apiVersion", "kind", "spec")}
     cluster.apply({**kept, "metadata": {"name": NAME}})
     cluster.until_idle(2)
+    cluster.until_login()
     said = cluster.kubectl("logs", f"job/{NAME}-populate-jail")
     assert "filled already: " in said
     assert "copying" not in said

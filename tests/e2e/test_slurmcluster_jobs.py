@@ -24,7 +24,7 @@ from e2e_kit import images as kit_images
 from e2e_kit import registry
 from e2e_kit.images import give_all
 from e2e_kit.jail_containers import CACHE, IMAGE, INSIDE, Containers, with_pyxis
-from e2e_kit.release import RELEASE, lacks
+from e2e_kit.release import RELEASE, lacks, lines_of
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.demo_login import Ssh, login, ssh_key
@@ -67,12 +67,6 @@ echo "task $SLURM_PROCID on $(hostname)"
 PYXIS = pytest.mark.needs_slurm("26.05", "the stand-in for Pyxis is built for the latest")
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def lines_of(output: str) -> list[str]:
-    """Lines of jobs, without those of an older srun about optional plug-ins that are absent."""
-    lines = output.splitlines()
-    return [one for one in lines if not (lacks(LATEST.tag) and one.startswith("srun: "))]
 
 
 @dataclass

@@ -21,7 +21,7 @@ from e2e_kit.api import Json, condition, ready, restarts
 from e2e_kit.exporter import Exporter
 from e2e_kit.hybrid import network
 from e2e_kit.images import give_all
-from e2e_kit.release import RELEASE
+from e2e_kit.release import RELEASE, lines_of
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from e2e_kit.slurmcluster_records import ClusterRecords
@@ -398,7 +398,11 @@ def test_one_nodeset_is_scaled_out_and_in_and_its_partition_follows(
         cluster, f"sbatch --parsable -p large -N2 --output=/home/hosts --wrap {script}"
     )
     both = ["large-0", "large-1"]
-    eventually("it runs", lambda: sorted(submitted(cluster, "cat /home/hosts").split()) == both, 60)
+
+    def hosts() -> list[str]:
+        return sorted(lines_of(submitted(cluster, "cat /home/hosts")))
+
+    eventually("it runs", lambda: hosts() == both, 60)
     # The operator's view of its end is newer then: a worker that it takes for busy stays.
     eventually("the operator knows", lambda: workers_of(cluster, "large")["idle"] == 0)
     submitted(cluster, f"scancel {number}")

@@ -20,7 +20,7 @@ import pytest
 from e2e_kit.api import Json, condition, ready
 from e2e_kit.images import give_all
 from e2e_kit.operator_kills import killed_at_writes
-from e2e_kit.release import RELEASE
+from e2e_kit.release import RELEASE, lines_of
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.base.times import parse
@@ -479,7 +479,7 @@ def test_a_changed_munge_key_reaches_all_pods_at_one_time_under_load(
         )
     trouble.in_jail("touch /root/changed")
     eventually("the job ends", lambda: trouble.squeue(job) == "COMPLETED 0", 120)
-    said = trouble.in_jail("cat /root/across").split()
+    said = lines_of(trouble.in_jail("cat /root/across"))
     trouble.in_jail("rm -f /root/changed /root/across")
     assert sorted(said) == ["worker-0", "worker-0", "worker-1", "worker-1"]
     trouble.jobs_go_on()

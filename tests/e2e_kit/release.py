@@ -27,3 +27,9 @@ def answers(path: str, port: int) -> dict[str, object]:
 def lacks(since: str) -> bool:
     """Whether the release is older than `since`, which a test needs."""
     return (parse(RELEASE.tag) or OLDEST_VERSION) < (parse(since) or OLDEST_VERSION)
+
+
+def lines_of(output: str) -> list[str]:
+    """Lines of jobs, without those of an older srun about optional plug-ins that are absent."""
+    lines = output.splitlines()
+    return [one for one in lines if not (lacks(LATEST.tag) and one.startswith("srun: "))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from collections.abc import Collection, Mapping
@@ -36,8 +37,8 @@ class SlurmClusterSite:
         for role, image in images.items():
             text = text.replace(f"localhost/penstock/{role}:26.05-0.1.0", image)
             repository, _, tag = image.rpartition(":")
-            given = f"repository: localhost/penstock/{role}, tag: 26.05-0.1.0"
-            text = text.replace(given, f"repository: {repository}, tag: {tag}")
+            given = rf"repository: localhost/penstock/{role}(, |\n *)tag: 26\.05-0\.1\.0"
+            text = re.sub(given, rf"repository: {repository}\g<1>tag: {tag}", text)
         self.namespace, self._text, self.site = namespace, text, site
         self._workers = frozenset(workers)
         self.name = name
