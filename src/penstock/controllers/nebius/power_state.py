@@ -25,11 +25,11 @@ from penstock.controllers.observed.nebius_caches import NODE_SETS_BY_CLUSTER
 from penstock.controllers.observed.watching import own_key
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.signals import SLURM
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.workers.caches import owner_of
-from penstock.decide.nodeset.active_nodes import active_nodes, first_active
+from penstock.decide.nodeset.active_nodes import active_nodes, first_active, left_active
 from penstock.kube import AlreadyExistsError, ConflictError, NotFoundError, Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
-from penstock.model.worker_set import WorkerSet
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
 from penstock.slurm.known import Known
@@ -93,10 +93,11 @@ class PowerStateReconciler(Reconciler[NodeSetPowerState]):
         return replace(obj.status, active_count=count)
 
     async def _create(self, node_set: NodeSet) -> None:
-        workers = self._clusters.worker_set(node_set)
-        pods = None if node_set.status.workers is None else self._ordinals(workers)
-        initial = node_set.spec.initial_number_ephemeral_nodes
-        active = first_active(node_set.spec.replicas, initial, pods)
+        spec = node_set.spec
+        if node_set.status.workers is None:
+            active = first_active(spec.replicas, spec.initial_number_ephemeral_nodes)
+        else:
+            active = sorted(await self._left(node_set))
         meta = object_metadata(
             node_set.metadata.name, node_set.metadata.namespace, _labels(node_set), owner(node_set)
         )
@@ -119,10 +120,10 @@ class PowerStateReconciler(Reconciler[NodeSetPowerState]):
         patch: Json = {}
         if meta.controller is None:
             # Slurm's program created it, with the nodes of its call only.
-            active |= set(self._ordinals(workers)) & set(range(node_set.spec.replicas))
+            active |= await self._left(node_set)
             patch["labels"] = {**meta.labels, **_labels(node_set)}
             patch["ownerReferences"] = [owner(node_set)]
-        link = self._connections.get(f"{meta.namespace}/{names.cluster_of(node_set)}")
+        link = self._link(node_set)
         nodes = link.mirror.snapshot.nodes if link is not None else None
         size = workers.power_saved
         known: Mapping[str, Node] = nodes.value if isinstance(nodes, Known) else {}
@@ -145,13 +146,20 @@ class PowerStateReconciler(Reconciler[NodeSetPowerState]):
                 note = f"slurmctld powers {words} {shown}: corrected spec.activeNodes"
                 self.events.normal(obj, Event.POWER_STATE_CORRECTED, note, "Update")
 
-    def _ordinals(self, workers: WorkerSet) -> list[int]:
-        """Ordinals whose pods exist and stay."""
+    async def _left(self, node_set: NodeSet) -> frozenset[int]:
+        """The active ordinals, as far as pods that stay and slurmctld show them."""
+        workers = self._clusters.worker_set(node_set)
         pods = self._caches.pods_of.get(owner_of(workers))
         found = (
             workers.names.ordinal_of(pod.metadata.name) for pod in pods if not pod.metadata.deleting
         )
-        return [number for number in found if number is not None]
+        numbers = [number for number in found if number is not None]
+        link = self._link(node_set)
+        nodes = await _nodes_now(link.client) if link is not None and numbers else {}
+        return left_active(numbers, node_set.spec.replicas, workers.names, nodes)
+
+    def _link(self, node_set: NodeSet) -> SlurmConnection | None:
+        return self._connections.get(f"{node_set.metadata.namespace}/{names.cluster_of(node_set)}")
 
 
 async def _nodes_now(client: Slurmrestd | None) -> dict[str, Node]:

@@ -22,14 +22,26 @@ class ActiveNodes:
     suspended: tuple[int, ...] = ()
 
 
-def first_active(replicas: int, initial: int, pods: Collection[int] | None) -> tuple[int, ...]:
-    """The active ordinals of an object that does not exist: those of `pods`.
+def first_active(replicas: int, initial: int) -> tuple[int, ...]:
+    """The active ordinals with which a NodeSet begins."""
+    return tuple(range(max(0, min(initial, replicas))))
 
-    None means a NodeSet without a status, which begins with the `initial` number.
+
+def left_active(
+    pods: Collection[int], size: int, names: WorkerNames, nodes: Mapping[str, Node]
+) -> frozenset[int]:
+    """The active ordinals where nothing else is left to tell: those of the pods that exist.
+
+    A pod whose node is powered down was to go when the object was lost: nobody asks for that again.
     """
-    if pods is None:
-        return tuple(range(max(0, min(initial, replicas))))
-    return tuple(sorted(number for number in set(pods) if 0 <= number < replicas))
+    kept = (number for number in pods if not _is_down(nodes.get(names.host(number))))
+    return frozenset(number for number in kept if 0 <= number < size)
+
+
+def _is_down(node: Node | None) -> bool:
+    if node is None or node.is_powering_up:
+        return False
+    return not node.state.isdisjoint({"POWERED_DOWN", "POWERING_DOWN"})
 
 
 def active_nodes(

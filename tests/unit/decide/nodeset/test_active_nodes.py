@@ -6,11 +6,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from penstock.decide.nodeset.active_nodes import active_nodes, first_active
+from penstock.decide.nodeset.active_nodes import active_nodes, first_active, left_active
 from penstock.model.worker_names import WorkerNames
 from penstock.slurm.state import Node
 
 NAMES = WorkerNames("eph-", "eph-", 0, "uid", "eph-maintenance", "eph")
+NONE: tuple[int, ...] = ()
 FLAGS = st.frozensets(
     st.sampled_from(["IDLE", "POWERING_UP", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN"])
 )
@@ -59,18 +60,34 @@ def test_the_correction_is_done_once(
 
 
 @pytest.mark.parametrize(
-    ("replicas", "initial", "pods", "active"),
-    [
-        (3, 1, None, (0,)),
-        (3, 5, None, (0, 1, 2)),
-        (3, 0, None, ()),
-        (0, 1, None, ()),
-        (3, 1, [2, 0], (0, 2)),
-        (3, 1, [], ()),
-        (2, 1, [1, 4], (1,)),
-    ],
+    ("replicas", "initial", "active"), [(3, 1, (0,)), (3, 5, (0, 1, 2)), (3, 0, ()), (0, 1, ())]
+)
+def test_a_nodeset_begins_with_as_many_as_it_declares(
+    replicas: int, initial: int, active: tuple[int, ...]
+) -> None:
+    assert first_active(replicas, initial) == active
+
+
+@pytest.mark.parametrize(
+    ("size", "pods", "active"), [(3, (2, 0), (0, 2)), (3, NONE, NONE), (2, (1, 4), (1,))]
 )
 def test_an_object_that_is_gone_comes_back_with_the_pods_that_exist(
-    replicas: int, initial: int, pods: list[int] | None, active: tuple[int, ...]
+    size: int, pods: tuple[int, ...], active: tuple[int, ...]
 ) -> None:
-    assert first_active(replicas, initial, pods) == active
+    assert left_active(pods, size, NAMES, {}) == set(active)
+
+
+@pytest.mark.parametrize(
+    ("state", "stays"),
+    [
+        ("IDLE", True),
+        ("IDLE+POWERED_DOWN", False),
+        ("IDLE+POWERING_DOWN", False),
+        ("ALLOCATED+POWERED_DOWN+POWERING_UP", True),
+    ],
+)
+def test_an_object_that_is_gone_comes_back_without_nodes_that_are_down(
+    state: str, stays: bool
+) -> None:
+    """Slurm's program had taken it from the object: nobody does so a second time."""
+    assert left_active([1], 3, NAMES, nodes(eph_1=state)) == ({1} if stays else set())
