@@ -138,10 +138,9 @@ def reserve(check: str, node: str) -> str:
         # With the space: the name of worker-1 begins that of worker-10.
         if f"ReservationName={name} " not in output_of(["scontrol", "show", "reservation", "-o"]):
             command = ["scontrol", "create", "reservation", f"reservationname={name}", *words]
-            flags = "maint,ignore_jobs"
-            if ends_itself():
-                flags += f",purge_comp={IDLE}"
-            output_of([*command, f"flags={flags}"])
+            # Seen with 24.11: of one with MAINT that ended so, nodes kept the state MAINTENANCE.
+            kind = f"purge_comp={IDLE}" if ends_itself() else "maint"
+            output_of([*command, f"flags={kind},ignore_jobs"])
         output_of(["scontrol", "update", f"nodename={node}", "state=resume"])
     except OSError as error:
         say(str(error))

@@ -6,8 +6,10 @@ three workers with a label that the cluster's node filter selects.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import secrets
 import shlex
 import subprocess
 import sys
@@ -34,6 +36,7 @@ from penstock.local.errors import LocalError
 from penstock.local.linux import why_not
 from penstock.local.node import Node
 from penstock.local.target import BuiltIn
+from penstock.slurm.auth.key_rotation import named
 from support.room import room
 
 CLUSTER = "test-soperator"
@@ -352,6 +355,67 @@ def test_topology_follows_labels_of_kubernetes_nodes_and_no_pod_restarts(shown: 
     assert {name: one["metadata"]["uid"] for name, one in shown.pods().items()} == before
     drained = shown.kubectl("exec", "login-0", "--", "sinfo", "-h", "-R")
     assert not drained.strip(), drained
+
+
+ACROSS = """
+cd && srun -N3 sh -c 'until [ -e changed ]; do sleep 0.2; done; hostname'
+srun -N3 hostname
+"""
+
+
+def test_a_changed_munge_key_reaches_the_pods_of_all_nodes_and_no_job_is_lost(
+    shown: Demo, figure: Callable[[str], None]
+) -> None:
+    """S163: the kubelet of each Kubernetes node brings it in its own time."""
+    workers = ("worker-0", "worker-1", "worker-2")
+    places = shown.places()
+    assert len({places[one] for one in workers}) > 1
+    before = _restarts(shown)
+    key = secrets.token_bytes(1024)
+
+    def is_everywhere() -> bool:
+        logs = (
+            shown.kubectl("logs", pod, "-c", "munge", "--tail=200")
+            for pod in ("controller-0", "login-0", *workers)
+        )
+        return all(named(key) in one for one in logs)
+
+    def in_use() -> str:
+        found = json.loads(shown.kubectl("get", "slurmcluster", demo.NAME, "-o", "json"))
+        conditions: list[Json] = found["status"]["conditions"]
+        return next((one["status"] for one in conditions if one["type"] == "KeysInUse"), "")
+
+    with login(shown.target, ssh_key(), demo.NAMESPACE, demo.LOGIN, demo.USER) as ssh:
+        ssh("rm -f changed; cat >across.sh", f"#!/bin/sh{ACROSS}")
+        job = ssh("sbatch --parsable -N3 --no-requeue -o across across.sh").strip()
+
+        def state() -> str:
+            (found,) = json.loads(ssh(f"scontrol show job {job} --json"))["jobs"]
+            return f"{found['job_state'][0]} {found['restart_cnt']}"
+
+        eventually("it runs", lambda: state() == "RUNNING 0")
+        data = {"munge.key": base64.b64encode(key).decode()}
+        secret = ("patch", "secret", f"{demo.NAME}-munge", "--type=merge", "-p")
+        shown.kubectl(*secret, json.dumps({"data": data}))
+        began = time.monotonic()
+        eventually("munged of all pods has the key", is_everywhere, 180, every=1)
+        figure(f"munge key of pods on several nodes changed: {time.monotonic() - began:.1f} s")
+        eventually("it is in use", lambda: in_use() == "True", 180)
+        eventually("commands are answered", lambda: bool(ssh("sinfo -h")))
+        ssh("touch changed")
+        eventually("the job ends", lambda: state() == "COMPLETED 0", 120)
+        assert Counter(ssh("cat across").split()) == Counter(2 * workers)
+    assert _restarts(shown) == before
+
+
+def _restarts(shown: Demo) -> dict[str, int]:
+    """By uid how often the containers of a pod were started again."""
+    found: dict[str, int] = {}
+    for one in shown.pods().values():
+        status = one["status"]
+        every = (*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()))
+        found[one["metadata"]["uid"]] = sum(each["restartCount"] for each in every)
+    return found
 
 
 def test_a_kubernetes_node_lists_its_pods_with_their_requests(shown: Demo) -> None:

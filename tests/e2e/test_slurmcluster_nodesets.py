@@ -459,6 +459,7 @@ def test_a_removed_partition_is_drained_and_gone_once_its_job_ended(
     eventually("the condition is gone", lambda: not cluster.status("PartitionsDraining"), 60)
 
 
+@pytest.mark.needs_slurm("26.05", "a slurmctld that reads the line from its file logs an error")
 def test_a_rejected_partition_is_reported_and_others_are_changed(cluster: SlurmClusterSite) -> None:
     """S086."""
     wrong = {**SMALL, "config": "MaxTime=6 QOS=nosuch"}
@@ -656,6 +657,7 @@ def test_metrics_of_jobs_are_those_of_sacct_where_slurmdbd_is_asked(
     exporter.declare(enabled=False)
 
 
+@pytest.mark.needs_slurm("26.05", "sbatch takes a job while a cluster has no node")
 def test_accounts_and_queue_stay_while_all_workers_are_away(cluster: SlurmClusterSite) -> None:
     """S125: a job that waited runs on the first worker that is back, in its account."""
     records = ClusterRecords(cluster, "cpu-login-0", IMAGES)

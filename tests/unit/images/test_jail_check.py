@@ -162,15 +162,17 @@ def test_a_node_that_the_check_drained_gets_a_job_in_a_reservation(pod: Pod) -> 
     assert f"--nodelist=worker-0 --reservation={name}" in submitted
 
 
-@pytest.mark.parametrize(("release", "ends"), [("24.11.5", True), ("25.05.0", False)])
+@pytest.mark.parametrize(
+    ("release", "kind"), [("24.11.5", "purge_comp=00:05:00"), ("25.05.0", "maint")]
+)
 def test_a_reservation_ends_by_itself_where_the_operator_cannot_end_it(
-    pod: Pod, monkeypatch: pytest.MonkeyPatch, release: str, ends: bool
+    pod: Pod, monkeypatch: pytest.MonkeyPatch, release: str, kind: str
 ) -> None:
     """Seen with Slurm 24.11: its slurmrestd deletes none, and the node never came back."""
     monkeypatch.setenv("RELEASE", release)
     assert pod.run(line("worker-0", "IDLE+DRAIN+DYNAMIC_NORM", reason=MARK)) == 0
     (made,) = pod.calls("create reservation")
-    assert made.endswith("flags=maint,ignore_jobs" + (",purge_comp=00:05:00" if ends else ""))
+    assert made.endswith(f"flags={kind},ignore_jobs")
 
 
 def test_a_run_for_one_node_leaves_the_others_and_their_jobs(
