@@ -50,9 +50,9 @@ WORKERS = ("worker-0", "worker-1")
 EVERY_S = 3
 """HealthCheckInterval."""
 CHECKED_S = 60.0
+"""Within which a health check has run, whatever else runs beside it."""
 ENDS_ITSELF_S = 360.0
 """A reservation that an older slurmrestd cannot delete has no job for five minutes."""
-"""Within which a health check has run, whatever else runs beside it."""
 DISK, DEVICES = "/mnt/small", "/run/devices"
 CHECKED = {
     "slurmConfig": {"prolog": f"{SCRIPTS}/prolog.sh", "epilog": f"{SCRIPTS}/epilog.sh"},

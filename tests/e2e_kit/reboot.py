@@ -6,13 +6,11 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 
-import yaml
-
 from e2e_kit.api import Json, condition
+from e2e_kit.chart_rights import cluster_rights
 from e2e_kit.site import OPERATOR, Site
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local import install
-from penstock.local.recipes import ROOT
 from penstock.model import node_mark
 
 REBOOT = "SlurmNodeReboot"
@@ -41,17 +39,7 @@ class RebootedNode:
             ("outages", {"name": OPERATOR, "namespace": install.SYSTEM}),
             ("rebooter", {"name": "rebooter", "namespace": space}),
         )
-        rights = yaml.safe_load((ROOT / "charts/slurm-operator/files/rights.yaml").read_text())
-        made: list[Json] = []
-        for part, account in bound:
-            name, api = f"{part}-{space}", "rbac.authorization.k8s.io"
-            meta = {"apiVersion": f"{api}/v1", "metadata": {"name": name}}
-            role = {"apiGroup": api, "kind": "ClusterRole", "name": name}
-            subjects = [{"kind": "ServiceAccount", **account}]
-            made.append({**meta, "kind": "ClusterRole", "rules": rights[part]})
-            made.append(
-                {**meta, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": subjects}
-            )
+        made = [one for part, account in bound for one in cluster_rights(part, account, space)]
         self._site.apply(*made)
         try:
             yield

@@ -30,7 +30,7 @@ def first_active(replicas: int, initial: int) -> tuple[int, ...]:
 def left_active(
     pods: Collection[int], size: int, names: WorkerNames, nodes: Mapping[str, Node]
 ) -> frozenset[int]:
-    """The active ordinals where nothing else is left to tell: those of the pods that exist.
+    """The active ordinals where nothing else is left to show them: those of the pods that exist.
 
     A pod whose node is powered down was to go when the object was lost: nobody asks for that again.
     """
