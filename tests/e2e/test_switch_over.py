@@ -30,6 +30,8 @@ proxy_pam_target = sssd-shadowutils
 """
 UNTIL_TOLD = "i=0; while [ ! -e /shared/{0} ]; do i=$((i+1)); echo $i; sleep 0.2; done; echo end"
 
+pytestmark = pytest.mark.needs_slurm("25.11", "pods of slurm-operator ask daemons by HTTP")
+
 
 @pytest.fixture(scope="module")
 def stopped(site: Site) -> Generator[Site]:
