@@ -608,6 +608,7 @@ def jobs(cluster: SlurmClusterSite, prometheus: Prometheus) -> Generator[None]:
 
 
 @pytest.mark.usefixtures("jobs")
+@pytest.mark.needs_slurm("25.11", "slurmctld has metrics")
 def test_each_query_of_a_dashboard_finds_something_on_this_cluster(
     cluster: SlurmClusterSite, prometheus: Prometheus
 ) -> None:
