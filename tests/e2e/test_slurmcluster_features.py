@@ -625,6 +625,7 @@ def test_each_query_of_a_dashboard_finds_something_on_this_cluster(
         write_pictures(prometheus, cluster.namespace)
 
 
+@pytest.mark.needs_slurm("25.11", "slurmctld has metrics")
 def test_the_expressions_of_alerts_name_series_and_find_the_faults_that_there_were(
     site: Site, cluster: SlurmClusterSite, prometheus: Prometheus
 ) -> None:

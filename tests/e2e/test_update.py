@@ -133,7 +133,13 @@ def cluster(site: Site, clusters: Callable[[str], Cluster]) -> Cluster:
     return cluster
 
 
-@pytest.mark.parametrize(("most", "image"), [(1, None), ("25%", OTHER)])
+@pytest.mark.parametrize(
+    ("most", "image"),
+    [
+        (1, None),
+        pytest.param("25%", OTHER, marks=pytest.mark.needs_slurm("26.05", "the image is of it")),
+    ],
+)
 def test_no_more_workers_are_out_at_once_than_may_be_and_the_busy_one_goes_last(
     cluster: Cluster, most: int | str, image: str | None
 ) -> None:
