@@ -202,6 +202,19 @@ async def test_a_list_is_read_in_pages() -> None:
     assert len(api.requests) == 3
 
 
+async def test_pages_of_large_objects_have_as_many_as_fit_into_their_bytes() -> None:
+    api, clock = FakeApi(), ManualClock()
+    for number in range(12):
+        api.put(f"/api/v1/namespaces/a/configmaps/large-{number:02}", data={"k": 50_000 * "x"})
+    for number in range(900):
+        api.put(f"/api/v1/namespaces/a/configmaps/small-{number:03}", data={"k": "x"})
+    pages = make(api, clock).pages(CONFIG_MAPS, page_bytes=200_000)
+    sizes = [len(page.items or ()) async for page in pages]
+    assert sum(sizes) == 912
+    assert max(sizes[:3]) <= 4
+    assert max(sizes) == 500
+
+
 async def test_a_list_that_outlives_its_continue_token_is_read_in_one_piece() -> None:
     api, clock = FakeApi(), ManualClock()
     for number in range(600):

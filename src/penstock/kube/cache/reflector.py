@@ -18,7 +18,7 @@ from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.kube.cache.store import Entry, version_of
 from penstock.kube.client.backoff import Backoff
-from penstock.kube.client.client import Client, Selector, list_all
+from penstock.kube.client.client import Client, Page, Selector
 from penstock.kube.client.clock import Watchdog, deadline
 from penstock.kube.client.errors import (
     BadRequestError,
@@ -37,6 +37,8 @@ T = TypeVar("T", bound=KubeObject)
 T_contra = TypeVar("T_contra", bound=KubeObject, contravariant=True)
 
 INITIAL_END = "k8s.io/initial-events-end"
+PAGE_BYTES = 4 << 20
+"""Of one page of a list of objects that may be large, from a server that streams none."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -214,11 +216,24 @@ class Reflector(Generic[T]):
         )
 
     async def _paged_list(self) -> None:
-        items, version = await list_all(self._client, self._resource, self._selector)
-        gathered = _Gathered[T]({}, set())
-        for item in items:
-            self._gather(gathered, item)
-        self._replace(gathered, version)
+        """Read the list page by page, so that large objects are not all in memory at one time.
+
+        One that outlives its continue token is read once more in one piece, as client-go does.
+        """
+        pages, of = self._client.pages, (self._resource, self._selector)
+        try:
+            found = await self._read(pages(*of, page_bytes=PAGE_BYTES if self._kept else 0))
+        except GoneError:
+            found = await self._read(pages(*of, limit=0))
+        self._replace(*found)
+
+    async def _read(self, pages: AsyncIterator[Page]) -> tuple[_Gathered[T], str]:
+        gathered, version = _Gathered[T]({}, set()), ""
+        async for page in pages:
+            for item in page.items or ():
+                self._gather(gathered, item)
+            version = page.metadata.resource_version
+        return gathered, version
 
     async def _follow(self) -> None:
         params = {"timeoutSeconds": str(self._pace.session)}

@@ -74,6 +74,8 @@ class Page(Struct):
     items: list[Raw] | None = None
 
 
+FIRST_PAGE = 4
+"""Objects of the first page of a list whose objects may be large."""
 LOG_BYTES = 1024 * 1024
 """Of a container's log that are read at once. A line of the kubelet has up to 16 KiB."""
 
@@ -138,10 +140,19 @@ class Client:
         return Listing(tuple(_decode(resource, item) for item in items), version)
 
     async def pages(
-        self, resource: Resource[Any], selector: Selector = ALL, *, limit: int = 500
+        self,
+        resource: Resource[Any],
+        selector: Selector = ALL,
+        *,
+        limit: int = 500,
+        page_bytes: int = 0,
     ) -> AsyncIterator[Page]:
-        """The pages of a list. Raises GoneError when reading took longer than the server keeps."""
-        params = {**selector.params(), "limit": str(limit)}
+        """The pages of a list. Raises GoneError when reading took longer than the server keeps.
+
+        With `page_bytes` the first page is small, and each next one has as many objects as fit into
+        so many bytes if they are as large as those before.
+        """
+        params = {**selector.params(), "limit": str(FIRST_PAGE if page_bytes else limit)}
         while True:
             request = Request("GET", resource.path(selector.namespace), dict(params))
             body = await self._send("list", resource, request, timeout=60.0)
@@ -150,6 +161,9 @@ class Client:
             if not page.metadata.continue_:
                 return
             params["continue"] = page.metadata.continue_
+            if page_bytes:
+                fitting = page_bytes * len(page.items or ()) // len(body)
+                params["limit"] = str(max(1, min(limit, fitting)))
 
     @asynccontextmanager
     async def watch(
