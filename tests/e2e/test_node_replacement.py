@@ -81,6 +81,7 @@ def cluster(site: Site, spare: str) -> Generator[SlurmClusterSite]:
         # While its Kubernetes node is cordoned a worker is drained.
         site.kubectl("uncordon", *first)
         made.until_idle(2)
+        made.until_login()
         yield made
     finally:
         site.kubectl("uncordon", *first)
