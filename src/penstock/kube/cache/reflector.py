@@ -37,7 +37,7 @@ T = TypeVar("T", bound=KubeObject)
 T_contra = TypeVar("T_contra", bound=KubeObject, contravariant=True)
 
 INITIAL_END = "k8s.io/initial-events-end"
-PAGE_BYTES = 4 << 20
+PAGE_BYTES = 2 << 20
 """Of one page of a list of objects that may be large, from a server that streams none."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)

@@ -74,7 +74,7 @@ class Page(Struct):
     items: list[Raw] | None = None
 
 
-FIRST_PAGE = 4
+FIRST_PAGE = 2
 """Objects of the first page of a list whose objects may be large."""
 LOG_BYTES = 1024 * 1024
 """Of a container's log that are read at once. A line of the kubelet has up to 16 KiB."""
