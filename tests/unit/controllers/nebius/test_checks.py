@@ -486,31 +486,36 @@ def reserve(lab: Lab, node: str, name: str = GPU) -> None:
     ctld.update_node(node, ["RESUME"], {}, user="root")
 
 
+async def rechecked(lab: Lab) -> tuple[Any, Any]:
+    """A failed job, and the one that runs in the reservation of its node now."""
+    good, bad = submit(lab)
+    declare(lab)
+    await lab.until(lambda: run_status(lab) == "InProgress")
+    finish(lab, good)
+    finish(lab, bad, "FAILED")
+    await lab.until(lambda: run_status(lab) == "Failed")
+    (node,) = bad.nodes
+    reserve(lab, node)
+    later = lab.world.slurm.ctld.run(node, name=GPU)
+    lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
+    again(lab, GPU, "now")
+    await lab.until(lambda: run_status(lab) == "InProgress")
+    assert reasons(lab) == {}
+    return bad, later
+
+
 @pytest.mark.parametrize("end", ["COMPLETED", "FAILED", "TIMEOUT"])
 def test_a_drained_node_comes_back_only_if_a_job_in_its_reservation_completes(end: str):
     """S113."""
 
     async def play(lab: Lab) -> None:
         await lab.available()
-        good, bad = submit(lab)
-        declare(lab)
-        await lab.until(lambda: run_status(lab) == "InProgress")
-        finish(lab, good)
-        finish(lab, bad, "FAILED")
-        await lab.until(lambda: run_status(lab) == "Failed")
-        (node,) = bad.nodes
-        reserve(lab, node)
-        ctld = lab.world.slurm.ctld
-        later = ctld.run(node, name=GPU)
-        lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
-        again(lab, GPU, "now")
-        await lab.until(lambda: run_status(lab) == "InProgress")
-        assert reasons(lab) == {}
+        bad, later = await rechecked(lab)
         finish(lab, later, end)
-        await lab.until(lambda: not ctld.reservations)
+        await lab.until(lambda: not lab.world.slurm.ctld.reservations)
         mark = "[node_problem] gpu-checks: job {} [slurm_job]"
         job = later.id if end == "FAILED" else bad.id
-        wanted = {} if end == "COMPLETED" else {node: mark.format(job)}
+        wanted = {} if end == "COMPLETED" else {bad.nodes[0]: mark.format(job)}
         assert reasons(lab) == wanted
         await lab.settled(60)
         assert await lab.settled() == []
@@ -525,23 +530,12 @@ def test_a_reservation_that_slurmrestd_cannot_end_is_left_to_slurmctld(end: str)
     async def play(lab: Lab) -> None:
         lab.world.slurm.ctld.newest_parser = "v0.0.42"
         await lab.available()
-        good, bad = submit(lab)
-        declare(lab)
-        await lab.until(lambda: run_status(lab) == "InProgress")
-        finish(lab, good)
-        finish(lab, bad, "FAILED")
-        await lab.until(lambda: run_status(lab) == "Failed")
-        (node,) = bad.nodes
-        reserve(lab, node)
-        later = lab.world.slurm.ctld.run(node, name=GPU)
-        lab.world.jobs.reports["now"] = f"slurm-job-id={later.id}\n"
-        again(lab, GPU, "now")
-        await lab.until(lambda: run_status(lab) == "InProgress")
+        bad, later = await rechecked(lab)
         finish(lab, later, end)
         await lab.until(lambda: run_status(lab) != "InProgress")
         await lab.settled(60)
         mark = f"[node_problem] {GPU}: job {later.id} [slurm_job]"
-        assert reasons(lab) == ({} if end == "COMPLETED" else {node: mark})
+        assert reasons(lab) == ({} if end == "COMPLETED" else {bad.nodes[0]: mark})
         assert not [one for one in calls(lab, "reservation/") if one.startswith("DELETE")]
         assert await lab.settled() == []
 
