@@ -16,12 +16,9 @@ from urllib.parse import urlsplit
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
-from penstock.local import versions
 
 T = TypeVar("T", bound=KubeObject)
 
-MINOR = int(versions.kubernetes().split(".")[1])
-"""Of the API server: 35 is that of 1.35."""
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)
 
 

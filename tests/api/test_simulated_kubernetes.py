@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from api.kube_support import MINOR, Node, namespace_of
+from api.kube_support import Node, namespace_of
 from penstock.kube import Client
 from penstock.simulation.apiserver import ApiServer, Connection
 from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
+from support.kubernetes_minor import MINOR
 from support.scenarios_kube import KUBERNETES, Kube, Notes, initial_events
 
 pytestmark = pytest.mark.api

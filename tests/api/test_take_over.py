@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import yaml
 
-from api.kube_support import MINOR
 from penstock.api.cluster import labels as app_labels
 from penstock.api.cluster import marks as own_marks
 from penstock.api.kubernetes.kinds import NODES
@@ -31,6 +30,7 @@ from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.simulation.slurm_operator import ACTIVE, MANAGER
 from support.captured import KINDS, Moved
 from support.kubelet import MACHINE
+from support.kubernetes_minor import MINOR
 from support.operator_kit import BY_KIND, Lab, lab
 from support.release import Release
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from support.kubernetes_minor import MINOR
+
+_NAMED = re.compile(r'(?<=" deleted) from \S+ namespace$')
+"""kubectl before 1.34 names no namespace."""
 MASKS = (
+    *(((_NAMED, ""),) if MINOR < 34 else ()),
     # A condition's message may end with the address of its runbook.
     (re.compile(r"\. See https://penstock\.dev/r/\w+$"), ""),
-    # kubectl names the namespace since 1.34.
-    (re.compile(r'(?<=" deleted) from \S+ namespace$'), ""),
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:?\d\d)?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
