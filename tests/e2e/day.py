@@ -24,6 +24,7 @@ import yaml
 
 from e2e_kit import mariadb
 from e2e_kit.exporter import Exporter
+from e2e_kit.further_node import further_node
 from e2e_kit.images import give_all
 from e2e_kit.reboot import RebootedNode
 from e2e_kit.release import RELEASE
@@ -32,7 +33,6 @@ from e2e_kit.slurmcluster import SlurmClusterSite
 from e2e_kit.slurmcluster_records import ClusterRecords
 from penstock.local.errors import LocalError
 from penstock.local.images import build_jail, build_slurm
-from penstock.local.node import Node
 
 MINUTES = float(os.environ.get("PENSTOCK_DAY_MINUTES", "10"))
 SECONDS = MINUTES * 60
@@ -106,12 +106,8 @@ class Jobs:
 @pytest.fixture(scope="module")
 def spare(site: Site) -> Generator[str]:
     """Another Kubernetes node, with a kubelet of its own."""
-    node = Node(site.node.name)
-    node.add(SPARE)
-    try:
-        yield SPARE
-    finally:
-        node.delete(SPARE)
+    with further_node(site, SPARE) as name:
+        yield name
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,13 @@ import yaml
 
 from e2e_kit.api import Json
 from e2e_kit.chart_rights import cluster_rights
+from e2e_kit.further_node import further_node
 from e2e_kit.images import give_all
 from e2e_kit.release import RELEASE
 from e2e_kit.site import OPERATOR, Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local import install
 from penstock.local.images import build_jail
-from penstock.local.node import Node
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
 CHECK, WORKER, SPARE = "bad-link", "worker-1", "spare"
@@ -44,12 +44,8 @@ pytestmark = pytest.mark.timeout(900)
 @pytest.fixture(scope="module")
 def spare(site: Site) -> Generator[str]:
     """Another Kubernetes node, with a kubelet of its own."""
-    node = Node(site.node.name)
-    node.add(SPARE)
-    try:
-        yield SPARE
-    finally:
-        node.delete(SPARE)
+    with further_node(site, SPARE) as name:
+        yield name
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ import pytest
 from docs_kit.blocks import blocks_of
 from docs_kit.run import run_blocks
 from docs_kit.shells import on_cluster
-from e2e_kit.api import Json, ready
+from e2e_kit.api import Json, ready, restarts
 from e2e_kit.left import left_of
 from e2e_kit.site import eventually
 from penstock.local import demo_slurmcluster as demo
@@ -410,12 +410,7 @@ def test_a_changed_munge_key_reaches_the_pods_of_all_nodes_and_no_job_is_lost(
 
 def _restarts(shown: Demo) -> dict[str, int]:
     """By uid how often the containers of a pod were started again."""
-    found: dict[str, int] = {}
-    for one in shown.pods().values():
-        status = one["status"]
-        every = (*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()))
-        found[one["metadata"]["uid"]] = sum(each["restartCount"] for each in every)
-    return found
+    return {one["metadata"]["uid"]: restarts(one) for one in shown.pods().values()}
 
 
 def test_a_kubernetes_node_lists_its_pods_with_their_requests(shown: Demo) -> None:
