@@ -8,6 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,23 +58,15 @@ def test_the_node_knows_its_images(web: Node) -> None:
     assert web.images()[IMAGE].startswith("sha256:")
 
 
-def answers(node: Node, url: str) -> str:
-    """What answers a pod; nothing while nobody does."""
-    try:
-        return probe(node, "web-0", "get", url)
-    except LocalError as error:
-        if "connection refused" not in str(error):
-            raise
-        return ""
-
-
 def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
     url = "http://web.web.svc.cluster.local"
     # kube-proxy writes its rules a moment after the first pod is ready, and refuses until then.
-    eventually("the Service is there", lambda: answers(web, url) != "")
+    eventually("the Service is there", lambda: probe(web, "web-0", "get", url))
     assert probe(web, "web-0", "get", url) in ("web-0", "web-1")
-    assert probe(web, "web-0", "get", "http://web-1.pods:8080") == "web-1"
-    assert probe(web, "web-0", "get", "http://web-0.pods:8080") == "web-0"
+    # CoreDNS has each name a moment after its pod is ready, and keeps an answer for some seconds.
+    for pod in ("web-0", "web-1"):
+        found = partial(probe, web, "web-0", "get", f"http://{pod}.pods:8080")
+        assert eventually(f"{pod} is found", found) == pod
 
 
 def test_the_host_reaches_cluster_ips_and_pods(web: Node) -> None:
