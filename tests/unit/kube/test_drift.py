@@ -57,6 +57,17 @@ def test_defaults_injections_and_spellings_of_quantities_are_no_drift() -> None:
     assert field_differences(ASKED, live(), "penstock") == ()
 
 
+def test_a_null_time_that_an_older_api_server_counts_as_applied_is_no_drift() -> None:
+    """Before Kubernetes 1.34 each template has `creationTimestamp: null`, owned by who applied."""
+    fields = copy.deepcopy(FIELDS)
+    fields["f:metadata"]["f:time"] = {}
+    made = live(fields)
+    made["metadata"]["time"] = None
+    assert field_differences(ASKED, made, "penstock") == ()
+    made["metadata"]["time"] = "2026-01-01T00:00:00Z"
+    assert field_differences(ASKED, made, "penstock") == ("metadata.time",)
+
+
 def change(path: list[Any], value: Any) -> Json:
     made = live()
     place = made

@@ -6,6 +6,7 @@ import asyncio
 from copy import deepcopy
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from fault_plans.plan import Layout
@@ -156,6 +157,46 @@ def test_another_image_of_slurmctld_restarts_its_pod(live: ClusterCopy) -> None:
         ("StatefulSet", ("slurm", "slurm-controller"))
     ]
     assert "Pods that restart" in render_report(found)
+
+
+def test_what_a_real_api_server_adds_to_a_workload_is_not_listed_as_changed(
+    live: ClusterCopy,
+) -> None:
+    """Defaults in atomic lists, a port's key with its protocol, and null times before 1.34."""
+    key = ("slurm", "slurm-controller")
+    obj: Json = deepcopy(live.objects["apps/statefulsets"][key])
+    template: Json = obj["spec"]["template"]
+    template["metadata"]["creationTimestamp"] = None
+    for claim in obj["spec"]["volumeClaimTemplates"]:
+        claim["metadata"]["creationTimestamp"] = None
+        claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "P"}}
+        claim["spec"]["volumeMode"] = "Filesystem"
+    (entry,) = (one for one in obj["metadata"]["managedFields"] if one["operation"] == "Apply")
+    owned: Json = entry["fieldsV1"]["f:spec"]["f:template"]
+    owned["f:metadata"]["f:creationTimestamp"] = {}
+    ports = [
+        container["f:ports"]
+        for container in owned["f:spec"]["f:containers"].values()
+        if "f:ports" in container
+    ]
+    assert ports
+    assert obj["spec"]["volumeClaimTemplates"]
+    for one in ports:
+        for step in list(one):
+            number = msgspec.json.decode(step[2:])["containerPort"]
+            real = msgspec.json.encode({"containerPort": number, "protocol": "TCP"}).decode()
+            one[f"k:{real}"] = one.pop(step)
+    sets = {**live.objects["apps/statefulsets"], key: obj}
+    real_one = replace(live, objects={**live.objects, "apps/statefulsets": sets})
+    assert (
+        changed(real_one, "controllers", "slurm", extraConf="MessageTimeout=20\n").workloads == ()
+    )
+    found = changed(real_one, "controllers", "slurm", slurmctld={"image": "slurmctld:2"})
+    (touched,) = (one for one in found.objects if one.kind == "StatefulSet")
+    assert set(touched.paths) == {
+        "spec.template.spec.containers",
+        "spec.template.spec.initContainers",
+    }
 
 
 def test_a_slurm_that_cannot_be_asked_is_reported_and_nothing_is_deleted(live: ClusterCopy) -> None:

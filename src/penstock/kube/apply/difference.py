@@ -84,7 +84,8 @@ def _compare_mapping(path: str, asked: Json, live: Json, owned: Json | None) -> 
     if whole and path.endswith(_ATOMIC) and live.keys() - asked.keys():
         yield path
     for name in _named(owned or {}):
-        if asked.get(name) is None:
+        # API servers before 1.34 count `creationTimestamp: null` of a template as applied by us.
+        if asked.get(name) is None and live.get(name) is not None:
             yield f"{path}.{name}" if path else name
 
 

@@ -7,12 +7,13 @@ Source: Kubernetes documentation, "Server-Side Apply"; API reference, ManagedFie
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any, cast
 
 import msgspec
 
 from penstock.api.kubernetes.meta import Json
-from penstock.simulation.apiserver.lists import ATOMIC, SETS, merge_keys, same_item
+from penstock.simulation.apiserver.lists import ATOMIC, DEFAULTED, SETS, merge_keys, same_item
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
@@ -95,7 +96,9 @@ def apply(live: Json, manifest: Json, manager: str, now: str, *, force: bool) ->
     ]
     still = asked.union(*(owned for _, owned in others))
     merged: Json = _merged("", live, manifest)
-    for path in sorted({_whole_item(path, still) for path in had - still}, reverse=True):
+    # `creationTimestamp: null` of a template, as API servers before 1.34 have it, stays.
+    gone = {path for path in had - still if value_at(live, path) is not None}
+    for path in sorted({_whole_item(path, still) for path in gone}, reverse=True):
         if not any(other[: len(path)] == path for other in still):
             merged = _without(merged, path)
     entries.append(_entry(manager, "Apply", manifest, asked, now))
@@ -146,7 +149,16 @@ def _walk(path: Path, node: Json) -> Iterable[Path]:
     if not below and path:
         yield path
     for step, inner in below:
-        yield from _walk((*path, step), inner)
+        yield from _walk((*path, _port(step)), inner)
+
+
+def _port(step: str) -> str:
+    """The step to an item of `ports` as it is here, where the protocol is no key."""
+    if not step.startswith("k:") or "port" not in step.lower():
+        return step
+    keys: Json = msgspec.json.decode(step[2:])
+    keys.pop("protocol", None)
+    return f"k:{msgspec.json.encode(keys).decode()}"
 
 
 def _merged(name: str, live: Any, asked: Any) -> Any:
@@ -162,7 +174,19 @@ def _merged(name: str, live: Any, asked: Any) -> Any:
             return had + [item for item in new if item not in had]
         if keys := merge_keys(name, new):
             return _merged_items(had, cast("list[Json]", new), keys)
-    return cast("Any", asked)
+    return _with_defaults(live, asked)
+
+
+def _with_defaults(live: Any, asked: Any) -> Any:
+    """A value that is applied as a whole, with the defaults that a real API server gave it."""
+    if isinstance(live, dict) and isinstance(asked, dict):
+        had, new = cast("Json", live), cast("Json", asked)
+        kept = {k: v for k, v in had.items() if k in DEFAULTED and k not in new}
+        return {k: _with_defaults(had.get(k), v) for k, v in new.items()} | kept
+    if isinstance(live, list) and isinstance(asked, list):
+        before, after = cast("list[Any]", live), cast("list[Any]", asked)
+        return [_with_defaults(*pair) for pair in zip_longest(before[: len(after)], after)]
+    return asked
 
 
 def _merged_items(live: list[Any], asked: list[Json], keys: tuple[str, ...]) -> list[Any]:

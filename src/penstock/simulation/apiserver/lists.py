@@ -35,6 +35,10 @@ ATOMIC = frozenset(
         "selector",
     }
 )
+DEFAULTED = frozenset(
+    {"apiVersion", "creationTimestamp", "defaultMode", "kind", "protocol", "status", "volumeMode"}
+)
+"""Fields to which an API server gives a value when they are left out of such a list or map."""
 
 
 def merge_keys(name: str, items: list[Any]) -> tuple[str, ...]:
