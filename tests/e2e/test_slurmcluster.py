@@ -568,7 +568,7 @@ def test_an_added_claim_template_reaches_a_login_by_its_conditions_advice(
     }
     mounts = [{"name": "extra", "mountPath": "/extra", "volumeClaimTemplateSpec": claim}]
     cluster.patch({"slurmNodes": {"login": {"volumes": {"customMounts": mounts}}}})
-    words = "kubectl delete statefulset login --cascade=orphan"
+    words = "kubectl delete statefulset login --cascade=orphan --wait=false"
     eventually("it is reported", lambda: words in cluster.condition("Ready"), 60)
     assert cluster.uid("login-0") == before
     cluster.kubectl(*words.split()[1:])

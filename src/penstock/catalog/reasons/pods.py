@@ -30,7 +30,7 @@ class PodReason(ConditionReason):
     CLAIM_TEMPLATE_MISSING = (
         "ClaimTemplateMissing",
         "The StatefulSet lacks a declared claim template, which Kubernetes does not add.",
-        "Delete the StatefulSet with --cascade=orphan, then its pods one after the other.",
+        "Delete the StatefulSet with --cascade=orphan --wait=false, then its pods one by one.",
         PERSON,
     )
     CLAIM_NOT_SHARED = (

@@ -47,8 +47,9 @@ def keep(
         words = (
             f"{field}: StatefulSet {live['metadata']['name']} lacks the claim templates "
             f"{list_some(lacking)}, which Kubernetes does not add to it, so its pods stay as they "
-            f"are. Run kubectl delete statefulset {live['metadata']['name']} --cascade=orphan, "
-            "which the operator recreates, then delete its pods one after the other"
+            # kubectl may take the new StatefulSet for the old one, and wait for its end for ever.
+            f"are. Run kubectl delete statefulset {live['metadata']['name']} --cascade=orphan "
+            "--wait=false; the operator recreates it; then delete its pods one after the other"
         )
         findings = [Finding(False, PodReason.CLAIM_TEMPLATE_MISSING, words)]
     elif differing:

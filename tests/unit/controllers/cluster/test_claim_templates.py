@@ -78,9 +78,8 @@ def test_pods_stay_while_the_stateful_set_lacks_a_pvc_that_they_are_to_mount() -
     assert manifest["spec"] == live["spec"]
     assert (finding.ok, finding.reason) == (False, "ClaimTemplateMissing")
     assert finding.message.startswith("spec.slurmNodes.login.volumes: StatefulSet login lacks")
-    assert (
-        "kubectl delete statefulset login --cascade=orphan, which the operator" in finding.message
-    )
+    words = "kubectl delete statefulset login --cascade=orphan --wait=false; the operator"
+    assert words in finding.message
 
 
 def test_a_larger_claim_is_told_and_the_rest_of_the_declaration_acts() -> None:
