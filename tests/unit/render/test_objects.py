@@ -14,6 +14,7 @@ from penstock.render.slinky.cluster import login as loginset
 from penstock.render.slinky.cluster import metrics_monitor as monitor
 from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
+from penstock.render.slinky.config.config_maps import declared
 from penstock.render.slinky.nodeset import worker_pod as worker
 
 
@@ -50,6 +51,18 @@ def test_nothing_is_written_before_slurmctld_that_its_pod_does_not_need(load: An
         ("StatefulSet", "slurm-controller"),
     ]
     assert ("Service", "slurm-controller") in written
+
+
+def test_the_files_of_a_decision_replace_only_those_that_it_saw(load: Any):
+    cluster = load("minimal").cluster
+    contents = replace(declared(cluster), startup_at="7")
+    versions = {
+        one["metadata"]["name"]: one["metadata"].get("resourceVersion", "")
+        for one in controller.objects(cluster, contents)
+        if one["kind"] == "ConfigMap"
+    }
+    assert {name for name, version in versions.items() if version} == {"slurm-config"}
+    assert versions["slurm-config"] == "7"
 
 
 def test_a_new_key_restarts_slurmctld(load: Any):

@@ -102,6 +102,7 @@ class ConfigTransaction:
         view = ConfigView(
             candidate=wanted,
             startup=real,
+            startup_at=self._observed_at(source),
             last_known_good=self._version(source, source.last_known_good),
             has_started=worked,
             is_ready=serves,
@@ -306,6 +307,10 @@ class ConfigTransaction:
         """Return the rejections that the startup ConfigMap records."""
         found = self._config_map(source, source.startup)
         return rejections_in(found.metadata.annotations) if found is not None else {}
+
+    def _observed_at(self, source: ConfigSource) -> str:
+        found = self._config_map(source, source.startup)
+        return found.metadata.resource_version if found is not None else ""
 
     def _config_map(self, source: ConfigSource, name: str) -> ConfigMap | None:
         found = self._caches.config_map(f"{source.object.metadata.namespace}/{name}")

@@ -256,9 +256,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         whole = next(iter(slurmdbd), None)
         parts = state.parts = workloads.availability(self._clusters, obj, jail.finding, whole)
         usable = jail.can_use_jail
-        of_config = await self._slurmctld.reconcile(
-            obj, cluster, parts.slurmctld, report, may_start=usable
-        )
+        of_config = await self._slurmctld.reconcile(obj, cluster, report, may_start=usable)
         of_records = await self._slurmctld.follow_accounting(obj, self._accounting)
         # Once more: slurmrestd is created with the slurmdbd of the files that were just written.
         of_logins = await self._apply_daemons(

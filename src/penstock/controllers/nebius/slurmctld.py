@@ -17,6 +17,7 @@ from penstock.controllers.config.delayed_template import delay
 from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
+from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.accounting import ClusterAccounting
 from penstock.controllers.nebius.adoption import AdoptedWorkload, Adoption, AdoptionReport
 from penstock.controllers.nebius.config_source import ClusterConfig
@@ -28,7 +29,7 @@ from penstock.decide.config.triggers import TriggerStep, is_pending
 from penstock.decide.config.view import ConfigStep, ConfigView, Stage
 from penstock.decide.partition.retention import DRAINING
 from penstock.decide.pod.workload import workload
-from penstock.render.config.content import content_hash
+from penstock.render.config.content import content_hash, observed_at
 from penstock.render.nebius import adopted_workload as adopted
 from penstock.render.nebius.cluster import slurmctld as render
 from penstock.render.nebius.config import config_maps
@@ -85,15 +86,13 @@ class ClusterSlurmctld:
         self,
         obj: SlurmCluster,
         cluster: ClusterInputs,
-        runs: Finding,
         report: AdoptionReport,
         *,
         may_start: bool,
     ) -> list[Finding]:
         """Hand over what changed of its configuration, and make its StatefulSet.
 
-        `runs` is about its pod. A StatefulSet that does not exist is created once it `may_start`.
-        Raises KubeError.
+        A StatefulSet that does not exist is created once it `may_start`. Raises KubeError.
         """
         manifest, state = render.stateful_set(cluster), self._states.of(obj)
         worked = has_worked(obj.status.conditions)
@@ -119,6 +118,8 @@ class ClusterSlurmctld:
         noted = self._triggers.noted(source, worked=worked)
         if noted != obj.status.triggers:
             state.triggered = TriggerStep(noted)
+        # Slurm may have taken seconds to answer: one that serves by now gets no untried files.
+        runs = workloads.slurmctld(self._clusters, obj)
         view, decision = await self._configuration.evaluate(
             source,
             worked=worked,
@@ -282,7 +283,7 @@ class ClusterSlurmctld:
             startup = config_maps.config_map(
                 obj, source.startup, decision.startup, decision.rejected
             )
-            manifests.append(startup)
+            manifests.append(observed_at(startup, view.startup_at))
             if obj.spec.has_jail and not self._states.of(obj).is_adopted:
                 # That of the original has the same files, in its own order.
                 manifests.append(config_maps.jailed_config(obj, decision.startup))

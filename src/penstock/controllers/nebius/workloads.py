@@ -26,7 +26,7 @@ def availability(
 
     return Availability(
         jail=jail,
-        slurmctld=workload("slurmctld", 1, clusters.slurmctld_pods(cluster), images(cluster)),
+        slurmctld=slurmctld(clusters, cluster),
         login=part("sshd", "login", nodes.login.size),
         sconfigcontroller=part(
             "sconfigctrl", "sconfigcontroller", cluster.spec.sconfig_controller.node.size
@@ -36,6 +36,11 @@ def availability(
         rest=part("slurmrestd", "rest", 1),
         accounting=accounting,
     )
+
+
+def slurmctld(clusters: NebiusClusters, cluster: SlurmCluster) -> Finding:
+    """Whether slurmctld serves, as the cache has its pod now."""
+    return workload("slurmctld", 1, clusters.slurmctld_pods(cluster), images(cluster))
 
 
 def images(cluster: SlurmCluster) -> ImageSources:

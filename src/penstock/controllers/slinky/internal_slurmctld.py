@@ -103,7 +103,7 @@ class InternalSlurmctld:
         self._configuration.note(obj, decision, view.candidate.hash, asked=asked)
         self._note(obj, cluster, view, decision)
         await self._verify(obj, cluster, view, decision)
-        refused, kept = await self._make(obj, source, cluster, decision, pod)
+        refused, kept = await self._make(obj, source, cluster, view, decision, pod)
         self._releases.learn(source, pods[0] if pods else None, serves=bool(serves.ok))
         await self._hand_over(obj, source, view, decision)
         await chart_labels.label(self._client, obj, pods)
@@ -148,6 +148,7 @@ class InternalSlurmctld:
         obj: Controller,
         source: ControllerConfig,
         cluster: ClusterInputs,
+        view: ConfigView,
         decision: ConfigStep,
         pod: hold.WorkloadAdoption,
     ) -> tuple[list[Finding], list[Finding]]:
@@ -156,7 +157,11 @@ class InternalSlurmctld:
         stays = pod.keeps_pods and not (decision.stage is Stage.TRYING and obj.spec.persistent)
         candidate = declared(cluster).candidate
         contents = Contents(
-            decision.startup, decision.last_known_good, candidate, decision.rejected
+            decision.startup,
+            decision.last_known_good,
+            candidate,
+            decision.rejected,
+            view.startup_at,
         )
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
         if obj.spec.persistent and self._clusters.served(obj) and decision.startup is not None:

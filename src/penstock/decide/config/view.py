@@ -58,6 +58,8 @@ class ConfigView:
     is_ready: bool
     has_own_sidecar: bool
     active: str = ""
+    startup_at: str = ""
+    """The resourceVersion of the startup ConfigMap; empty when it is absent."""
     marks: Mapping[str, str] | None = None
     acks: Acknowledgements | None = None
     why: str = ""

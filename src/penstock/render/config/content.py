@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.api.cluster import marks
+from penstock.api.kubernetes.meta import Json
 from penstock.base.recent_results import RecentResults
 from penstock.render.parts.digest import digest
 from penstock.slurm.conf.manifest import manifest as file_manifest
@@ -17,13 +18,26 @@ class Contents:
     """Files by name for each of the ConfigMaps; one that is None is left as it is.
 
     `rejected` has slurmctld's words by each hash of a configuration with which it did not start:
-    that of all files, and that of the cluster's own lines when these are the cause.
+    that of all files, and that of the cluster's own lines when these are the cause. `startup_at`
+    is the resourceVersion of the startup ConfigMap that the decision is about, if there was one.
     """
 
     startup: Mapping[str, str] | None
     last_known_good: Mapping[str, str] | None
     candidate: Mapping[str, str] | None
     rejected: Mapping[str, str] = field(default_factory=dict[str, str])
+    startup_at: str = ""
+
+
+def observed_at(manifest: Json, version: str) -> Json:
+    """A manifest that the API server only takes while the object has this resourceVersion.
+
+    Source: Kubernetes API reference, ObjectMeta v1, resourceVersion. Without a version it takes it
+    as it is.
+    """
+    if not version:
+        return manifest
+    return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": version}}
 
 
 def rejections_in(annotations: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
+from penstock.controllers.config.transaction import ConfigTransaction
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.decide.config.view import Stage
+from penstock.kube import Applier, ConflictError
 from penstock.render.config.content import content_hash
 from penstock.simulation.slurm.reconfigure import REBINDS, Sidecar
-from unit.controllers.nebius.lab import OLDER, SHAPES, SPACE, Lab, played
+from unit.controllers.nebius.lab import CORE, OLDER, SHAPES, SPACE, Lab, played
 
 STARTUP = names.slurm_configs("slurm")
 GOOD = names.last_known_good_configs("slurm")
@@ -131,3 +138,69 @@ def test_mpi_plugins_are_in_the_files_though_the_release_is_not_reported_yet(
         await lab.available()
 
     played(play, OLDER)
+
+
+def test_a_slurmctld_that_begins_to_serve_while_slurm_answers_gets_no_untried_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A first start takes whatever is declared, and one that serves only what was tried."""
+    waits = False
+    original: Any = vars(PartitionChanges)["apply"]
+
+    async def play(lab: Lab) -> None:
+        nonlocal waits
+
+        def serves() -> bool:
+            pod = lab.find("/pods", f"{lab.world.prefix}controller-0") or {}
+            found: list[Json] = pod.get("status", {}).get("conditions", [])
+            return any(one["type"] == "Ready" and one["status"] == "True" for one in found)
+
+        async def slow(changes: PartitionChanges[Any, Any], obj: Any, events: Any) -> Any:
+            found = await original(changes, obj, events)
+            await lab.until(lambda: serves() or not waits)
+            return found
+
+        monkeypatch.setattr(PartitionChanges, "apply", slow)
+        await lab.until(lambda: lab.find("/pods", f"{lab.world.prefix}controller-0"))
+        waits = True
+        customize(lab, "BogusKey=1\n")
+        await lab.until(serves)
+        await lab.until(lambda: lab.condition("ConfigValid")[0] == "False")
+        assert "BogusKey" not in "".join(data(lab, STARTUP).values())
+
+    played(play)
+
+
+def test_files_that_changed_since_the_decision_are_not_overwritten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another operator that leads as well, or a user."""
+    refused, edits = list[str](), list[bool]()
+    note, ensure = ConfigTransaction.note, Applier.ensure
+
+    async def watched(applier: Applier, of: Any, manifest: Json, *args: Any, **named: Any) -> Any:
+        try:
+            return await ensure(applier, of, manifest, *args, **named)
+        except ConflictError:
+            refused.append(manifest["metadata"]["name"])
+            raise
+
+    async def play(lab: Lab) -> None:
+        await lab.available()
+
+        def edited(transaction: ConfigTransaction, *args: Any, **named: Any) -> None:
+            note(transaction, *args, **named)
+            if not edits and args[1].stage is Stage.DELIVERING:
+                edits.append(True)
+                labels = {"metadata": {"labels": {"of": "a-user"}}}
+                lab.world.ask("PATCH", f"{CORE}/configmaps/{STARTUP}", labels)
+
+        monkeypatch.setattr(Applier, "ensure", watched)
+        monkeypatch.setattr(ConfigTransaction, "note", edited)
+        customize(lab, "KillWait=36\n")
+        await lab.until(lambda: edits)
+        await lab.available()
+        assert STARTUP in refused
+        assert data(lab, STARTUP) == data(lab, CANDIDATE)
+
+    played(play)

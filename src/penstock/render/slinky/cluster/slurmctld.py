@@ -12,7 +12,7 @@ from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Persistence
-from penstock.render.config.content import Contents
+from penstock.render.config.content import Contents, observed_at
 from penstock.render.parts import merge, reconfigure
 from penstock.render.parts.config_candidate import candidate_mount, candidate_volume
 from penstock.render.parts.owner import owner
@@ -62,7 +62,8 @@ def objects(cluster: ClusterInputs, contents: Contents | None = None) -> list[Js
     An external one has only its configuration, which slurmrestd reads.
     """
     controller, contents = cluster.controller, contents or declared(cluster)
-    real = _written(cluster, names.config_map(controller), contents.startup, contents.rejected)
+    found = _written(cluster, names.config_map(controller), contents.startup, contents.rejected)
+    real = [observed_at(one, contents.startup_at) for one in found]
     if controller.spec.external:
         alias = contents.last_known_good or files(cluster)
         return [*real, config_map(cluster, names.config_map_alias(controller), alias)]
