@@ -58,10 +58,20 @@ def test_the_node_knows_its_images(web: Node) -> None:
     assert web.images()[IMAGE].startswith("sha256:")
 
 
+def answers(node: Node, url: str) -> str:
+    """What answers a pod; nothing while nobody does."""
+    try:
+        return probe(node, "web-0", "get", url)
+    except LocalError as error:
+        if "connection refused" not in str(error):
+            raise
+        return ""
+
+
 def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
     url = "http://web.web.svc.cluster.local"
     # kube-proxy writes its rules a moment after the first pod is ready, and refuses until then.
-    eventually("the Service is there", lambda: probe(web, "web-0", "get", url))
+    eventually("the Service is there", lambda: answers(web, url) != "")
     assert probe(web, "web-0", "get", url) in ("web-0", "web-1")
     # CoreDNS has each name a moment after its pod is ready, and keeps an answer for some seconds.
     for pod in ("web-0", "web-1"):
