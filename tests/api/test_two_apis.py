@@ -8,6 +8,7 @@ import secrets
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,37 @@ async def test_an_operator_of_both_apis_serves_the_one_whose_definitions_there_a
             for file in files:
                 await asyncio.to_thread(kubectl, "apply", *FORCED, "-f", str(file))
             await rejected(found, *PROBES[lacking])
+
+
+@pytest.mark.parametrize("served", [(SLINKY, NEBIUS), (SLINKY,), (NEBIUS,)])
+async def test_the_bare_word_nodeset_reaches_slinky_wherever_that_is_installed(
+    own_node: Node, tmp_path: Path, served: tuple[str, ...]
+) -> None:
+    """S002: kubectl takes the first group that has the name."""
+    kubectl, cached = Kubectl(own_node), f"--cache-dir={tmp_path}"
+    nodesets = {SLINKY: nodeset("compute"), NEBIUS: nebius.manifest("nodesets-5.0-0")}
+    async with namespace_of(own_node) as (client, space):
+        for api, (resource, _, _) in PROBES.items():
+            for file in sorted(CRDS.glob(f"{api}_*.yaml")):
+                given = yaml.safe_load(file.read_text()) if api in served else unserved(file)
+                await asyncio.to_thread(kubectl, "apply", *FORCED, "-f", "-", manifest=given)
+            await until(partial(is_served, client, resource.path(space), api in served))
+        for api in served:
+            obj = nodesets[api]
+            manifest: Json = {**obj, "metadata": {"name": "one", "namespace": space}}
+            await asyncio.to_thread(kubectl, "create", cached, "-f", "-", manifest=manifest)
+        names = ("nodeset", "nodesets", *(f"nodesets.{api}" for api in served))
+        found = [
+            await asyncio.to_thread(kubectl, "get", cached, "-n", space, name, "-o", "name")
+            for name in names
+        ]
+        wanted = (served[0], served[0], *served)
+        assert found == [f"nodeset.{api}/one\n" for api in wanted]
+
+
+async def is_served(client: Client, path: str, wanted: bool) -> bool:
+    """Whether the API server knows a path exactly if that is wanted."""
+    return await lacks(client, path) is not wanted
 
 
 FORCED = ("--server-side", "--force-conflicts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Generator
 
@@ -49,9 +50,10 @@ def spread_over(site: Site, cluster: Cluster) -> Generator[Cluster]:
         site.node.delete(machine)
 
 
-def submitted(cluster: Cluster, script: str = "true") -> int:
+def submitted(cluster: Cluster, script: str = "true", options: str = "") -> int:
     """A job that a user submits on a worker; 0 while nobody takes it."""
-    command = f"cd /tmp && timeout 60 sbatch --parsable --output=/dev/null --wrap '{script}'"
+    sbatch = f"timeout 60 sbatch --parsable --output=/dev/null {options}"
+    command = f"cd /tmp && {sbatch} --wrap '{script}'"
     try:
         return int(cluster.on("compute-0", command))
     except LocalError:
@@ -104,7 +106,23 @@ def test_the_next_job_runs_though_the_active_slurmctlds_kubernetes_node_is_gone(
 
     # Kubernetes sees after a while that the machine is gone; connections are refused from then on.
     eventually("it is refused", lambda: "refused" in dialled(spread, PODS[0]), LONG_S)
+    backup = spread.uids()[PODS[1]]
+    began = time.monotonic()
     site.node.start(machine)
-    eventually("the primary works again", lambda: works(spread) == [PODS[0]], LONG_S)
+    held: dict[int, float] = {}
+
+    def given_back() -> bool:
+        if taken := submitted(spread, options="--hold"):
+            held[taken] = time.monotonic() - began
+        # Another pod of the backup comes once the primary is ready.
+        renewed = spread.uids().get(PODS[1], backup) != backup
+        return bool(taken) and renewed and works(spread) == [PODS[0]]
+
+    eventually("the primary works again beside another backup", given_back, LONG_S)
+    for one in sorted(held):
+        assert state(spread, one) == "PENDING", (one, held)
     eventually("the job ran on", lambda: state(spread, running) == "RUNNING", 30)
     spread.until_ready("controllers", manifests.NAME, LONG_S)
+    times = [0.0, *held.values()]
+    gap = max(after - before for before, after in itertools.pairwise(times))
+    figure(f"control given back: {len(held)} jobs taken meanwhile, at most {gap:.0f} s between two")

@@ -1,10 +1,13 @@
-"""Parts of the names of worker pods, for every API group."""
+"""Parts of the names of pods and containers, for every API group."""
 
 from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
+from typing import Final
 
+HANDOVER: Final = "handover"
+"""Container in which a slurmctld's pod waits while another slurmctld has control."""
 NODE_SUFFIX = 10
 """Characters that distinguish the pods of one worker set on different Kubernetes nodes."""
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"

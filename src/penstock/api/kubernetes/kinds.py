@@ -59,6 +59,8 @@ class ContainerStatus(KubeStruct, frozen=True):
 
     name: str
     ready: bool = False
+    started: bool | None = None
+    """Whether its startup probe has succeeded, and its container runs."""
     restart_count: int = 0
     image: str = ""
     state: ContainerState = field(default_factory=ContainerState)

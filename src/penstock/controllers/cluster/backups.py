@@ -1,9 +1,9 @@
-"""Backups of slurmctld: labels the active one, and recreates standbys after a change."""
+"""Backups of slurmctld: labels the active one, gives control back, recreates standbys."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.api.cluster.labels import TRUE
@@ -36,6 +36,22 @@ PACE_S = 5.0
 class _State:
     polled_at: float = float("-inf")
     """When the cluster was polled last (monotonic seconds)."""
+    silent: str = ""
+    """UID of the primary's pod while it does not answer and a backup does."""
+    silent_since: float = 0.0
+    """Since when (monotonic seconds)."""
+
+    def silent_s(self, pod: Pod, now: float) -> float:
+        """Return for how many seconds this pod of the primary has not answered."""
+        return now - self.silent_since if pod.metadata.uid == self.silent else 0.0
+
+    def note(self, primary: Pod | None, answering: Mapping[str, bool] | None, now: float) -> None:
+        """Take up which of them answer."""
+        known = answering or {}
+        if primary is None or known.get(primary.metadata.name) or not any(known.values()):
+            self.silent = ""
+        elif primary.metadata.uid != self.silent:
+            self.silent, self.silent_since = primary.metadata.uid, now
 
 
 class Backups:
@@ -58,12 +74,14 @@ class Backups:
     ) -> None:
         """Label the active slurmctld, record the configuration of each, replace outdated standbys.
 
-        Raises KubeError.
+        Gives control back to the primary. Raises KubeError.
         """
         state, now = self._states.of(controller), self._client.clock.monotonic()
         if now - state.polled_at >= PACE_S:
             state.polled_at = now
-            await self._label(controller, events)
+            await self._label(controller, events, state)
+        if await self._hand_over(controller, events, state):
+            return
         pods, data = (
             self._clusters.slurmctld_pods(controller),
             self._clusters.real_config(controller),
@@ -123,11 +141,35 @@ class Backups:
         )
         return [Finding(False, PodReason.CLAIM_NOT_SHARED, message)]
 
-    async def _label(self, controller: Controller, events: Events) -> None:
+    async def _hand_over(self, controller: Controller, events: Events, state: _State) -> bool:
+        """Delete the pod that must end before the primary starts; return whether one was."""
+        primary, others = _split(controller, self._clusters.slurmctld_pods(controller))
+        first = names.controller_pod(controller)
+        if (ending := backups.to_end(MARKS, primary, others)) is not None:
+            note = f"Recreating pod {ending.metadata.name}: {first} takes control back from it"
+            await self._restarter.restart(controller, events, ending, note)
+            if primary is not None:
+                # The Service leads nowhere else meanwhile.
+                await self._write(primary, TRUE)
+            return True
+        if primary is None:
+            return False
+        silent_s = state.silent_s(primary, self._client.clock.monotonic())
+        conf = self._clusters.slurm_conf(controller)
+        if not backups.has_lost_control(MARKS, primary, others, silent_s, conf):
+            return False
+        note = f"Recreating pod {first}: its slurmctld has lost control"
+        await self._restarter.restart(controller, events, primary, note, within_s=backups.END_S)
+        return True
+
+    async def _label(self, controller: Controller, events: Events, state: _State) -> None:
         pods = sorted(
             self._clusters.slurmctld_pods(controller), key=lambda pod: _ordinal(controller, pod)
         )
-        wanted = backups.active(MARKS, pods, await self._answering(controller))
+        answering = await self._answering(controller)
+        primary, _ = _split(controller, pods)
+        state.note(primary, answering, self._client.clock.monotonic())
+        wanted = backups.active(MARKS, pods, answering)
         if wanted is None:
             return
         # First the new one, so that the Service always has an endpoint.
@@ -154,6 +196,13 @@ class Backups:
         body: Json = {"metadata": {"uid": meta.uid, "labels": {CONTROLLER_ACTIVE: value}}}
         with contextlib.suppress(NotFoundError):
             await self._client.patch(PODS, meta.namespace, meta.name, body)
+
+
+def _split(controller: Controller, pods: Sequence[Pod]) -> tuple[Pod | None, list[Pod]]:
+    """The primary's pod, and those of the backups."""
+    first = names.controller_pod(controller)
+    primary = next((pod for pod in pods if pod.metadata.name == first), None)
+    return primary, [pod for pod in pods if pod is not primary]
 
 
 def _ordinal(controller: Controller, pod: Pod) -> int:

@@ -64,8 +64,13 @@ class PodRestarter:
         await self.restart(of, events, pod, note)
         return True
 
-    async def restart(self, of: KubeObject, events: Events, pod: Pod, note: str) -> None:
-        """Delete the pod in exactly this version; its workload makes another. Raises KubeError."""
+    async def restart(
+        self, of: KubeObject, events: Events, pod: Pod, note: str, *, within_s: int | None = None
+    ) -> None:
+        """Delete the pod in exactly this version; its workload makes another.
+
+        It ends `within_s` seconds, else within its own grace period. Raises KubeError.
+        """
         meta = pod.metadata
         try:
             await self._client.delete(
@@ -74,6 +79,7 @@ class PodRestarter:
                 meta.name,
                 uid=meta.uid,
                 resource_version=meta.resource_version,
+                grace_period_seconds=within_s,
             )
         except NotFoundError:
             return

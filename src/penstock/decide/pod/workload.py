@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.kinds import ContainerStatus, Pod
 from penstock.base.text import list_some
 from penstock.catalog.marks import kubernetes
 from penstock.catalog.reasons.pods import PodReason
@@ -13,6 +13,8 @@ from penstock.decide.observed.pod_failure import next_step, pod_failure, termina
 from penstock.model.image_sources import ImageSources
 
 _REVISION = kubernetes.REVISION.key
+CRASH_LOOP = "CrashLoopBackOff"
+"""Why a container that ended again and again is not started yet. Source: kubelet."""
 _BY_OTHERS = frozenset({0, 137, 143})
 """Exit codes of an orderly end, and of ends by SIGKILL and SIGTERM."""
 _SIGNALLED = 128
@@ -72,7 +74,7 @@ def crashed(pod: Pod, name: str) -> bool:
         if container.name != name or container.ready:
             continue
         waiting = container.state.waiting
-        if waiting is not None and waiting.reason == "CrashLoopBackOff":
+        if waiting is not None and waiting.reason == CRASH_LOOP:
             return True
         ended = container.state.terminated or container.last_state.terminated
         return ended is not None and 0 < ended.exit_code < _SIGNALLED
@@ -88,15 +90,20 @@ def ended_at_start(pod: Pod, name: str) -> str:
         waiting, ended = container.state.waiting, container.last_state.terminated
         if container.name != name or waiting is None or ended is None:
             continue
-        if waiting.reason == "CrashLoopBackOff" and ended.exit_code not in _BY_OTHERS:
+        if waiting.reason == CRASH_LOOP and ended.exit_code not in _BY_OTHERS:
             return termination_message(container) or f"it ended with exit code {ended.exit_code}"
     return ""
 
 
+def container_status(pod: Pod, name: str) -> ContainerStatus | None:
+    """Return what the kubelet reports of a container of a pod; None before it reports any."""
+    return next((one for one in pod.status.container_statuses or () if one.name == name), None)
+
+
 def restarts(pod: Pod, name: str) -> int:
     """Return how often the kubelet has restarted a container of a pod."""
-    every = pod.status.container_statuses or ()
-    return next((one.restart_count for one in every if one.name == name), 0)
+    found = container_status(pod, name)
+    return found.restart_count if found is not None else 0
 
 
 def was_started(pod: Pod, name: str) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from fault_plans.world import CORE, GROUP, SPACE
+from penstock.api.cluster.pod_names import HANDOVER
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.simulation.event_loop import simulate
 from unit.controllers.slinky.test_accounting import Lab
@@ -78,6 +80,35 @@ def test_the_label_follows_who_works_and_a_standby_gets_what_was_changed() -> No
             await asyncio.sleep(60)
             assert list(map(lab.uid, PODS)) == uids
             assert writes(lab) == written
+
+    simulate(play())
+
+
+def test_the_backup_that_has_control_ends_while_the_primary_waits_for_it() -> None:
+    async def play() -> None:
+        async with backed() as lab:
+            await lab.ready("controllers", "slurm")
+            await lab.until(lambda: active(lab) == [PODS[0]])
+            lab.world.slurm.ctld.deaf.add(PODS[0])
+            await lab.until(lambda: active(lab) == [PODS[1]])
+            primary, backup = map(lab.uid, PODS)
+            status: Json = {
+                "initContainerStatuses": [{"name": HANDOVER, "state": {"running": {}}}],
+                "containerStatuses": [
+                    {
+                        "name": "slurmctld",
+                        "ready": False,
+                        "state": {"waiting": {"reason": "PodInitializing"}},
+                    }
+                ],
+            }
+            lab.world.ask("PATCH", f"{CORE}/pods/{PODS[0]}/status", {"status": status})
+            await lab.until(lambda: lab.uid(PODS[1]) != backup)
+            lab.world.slurm.ctld.deaf |= set(PODS)
+            assert lab.uid(PODS[0]) == primary
+            note = f"Recreating pod {PODS[1]}: {PODS[0]} takes control back from it"
+            events = lab.world.server.objects
+            await lab.until(lambda: note in [one["note"] for one in events("events.k8s.io/events")])
 
     simulate(play())
 

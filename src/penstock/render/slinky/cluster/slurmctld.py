@@ -34,7 +34,7 @@ from penstock.render.parts.pod_template import (
 )
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky import auth
-from penstock.render.slinky.cluster import release, sssd
+from penstock.render.slinky.cluster import handover, release, sssd
 from penstock.render.slinky.cluster import service_aliases as aliases
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.config.config_maps import config_map, config_maps_of, declared, files
@@ -253,6 +253,7 @@ def _pod_spec(cluster: ClusterInputs, state: list[Json]) -> Json:
             _reconfigure(cluster, slurmctld["image"]),
             logfile(slurmctld["image"], "/var/log/slurm/slurmctld.log", spec.logfile),
             *sssd.sidecars(cluster),
+            *handover.containers(cluster, slurmctld["image"]),
         ],
         "containers": [slurmctld],
         "volumes": [
