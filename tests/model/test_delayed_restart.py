@@ -18,6 +18,7 @@ from fault_plans.plan import Layout
 from fault_plans.world import GROUP, SPACE, World
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.kubernetes.meta import Json
+from penstock.simulation.apiserver import Change
 from penstock.simulation.event_loop import simulate
 from unit.controllers.nebius.lab import Lab
 
@@ -109,6 +110,64 @@ def test_it_waits_no_longer_than_a_minute(ask: str) -> None:
             await asyncio.sleep(45.0)
             assert _uid(lab) == before
             await lab.until(lambda: _uid(lab) not in ("", before), 45.0)
+
+    simulate(story())
+
+
+def _once_it_is_changed(world: World, workload: str, then: Callable[[], object]) -> None:
+    """Call back as soon as the spec of a StatefulSet has changed."""
+
+    def changed(change: Change) -> None:
+        if change.resource != "apps/statefulsets" or change.key != (SPACE, workload):
+            return
+        if change.old is not None and change.old.obj["spec"] != change.last.obj["spec"]:
+            asyncio.get_running_loop().call_soon(then)
+
+    world.server.store.listeners.append(changed)
+
+
+@pytest.mark.parametrize("shape", [OLDER, CURRENT])
+def test_a_new_partition_waits_for_the_pod_of_a_changed_template(shape: str) -> None:
+    async def story() -> None:
+        lab = Lab(shape)
+        world = lab.world
+        raw = {"configType": "custom", "rawConfig": LINES}
+        async with _operated(lab):
+            world.declare(1)
+            await lab.available()
+            await asyncio.sleep(30.0)
+            spec: Json = {"partitionConfiguration": raw}
+            workload = f"{world.prefix}controller"
+            _once_it_is_changed(world, workload, lambda: world.edit_cluster(SPACE, spec))
+            _change_template(world)
+            await lab.until(lambda: "second" in world.slurm.ctld.partitions)
+            world.slurm.ctld.run("worker-0" if shape == OLDER else "compute-0", partition="second")
+            await asyncio.sleep(90.0)
+            assert world.slurm.ctld.defunct == []
+
+    simulate(story())
+
+
+def test_a_new_partition_of_a_controller_waits_for_the_pod_of_a_changed_template() -> None:
+    path = f"{GROUP}/controllers/slurm"
+
+    async def story() -> None:
+        world = World(1, Layout())
+        world.declare(1)
+        process = world.operator()
+        await asyncio.sleep(90.0)
+        ctld = world.slurm.ctld
+        conf: Json = {"spec": {"extraConf": "PartitionName=second Nodes=ALL\n"}}
+        _once_it_is_changed(world, "slurm-controller", lambda: world.ask("PATCH", path, conf))
+        world.ask("PATCH", path, {"spec": {"slurmctld": {"image": "slurmctld:26.05-2"}}})
+        for _ in range(1000):
+            if "second" in ctld.partitions:
+                break
+            await asyncio.sleep(0.05)
+        job = ctld.run("compute-0", partition="second")
+        await asyncio.sleep(90.0)
+        assert (ctld.defunct, job.state) == ([], {"RUNNING"})
+        await world.crash(process)
 
     simulate(story())
 

@@ -20,6 +20,7 @@ from penstock.api.kubernetes.kinds import (
     STATEFUL_SETS,
     ConfigMap,
     Pod,
+    StatefulSet,
 )
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 from penstock.controllers.caches.owners import controlling_owner
@@ -59,6 +60,10 @@ class KubernetesCaches:
     def config_map(self, key: str) -> ConfigMap | None:
         """One of ours by `namespace/name`, as it was seen or as our last write left it."""
         return self.store.own_config_maps.latest(key, self.config_maps.get(key))
+
+    def stateful_set(self, key: str) -> StatefulSet | None:
+        """One of ours by `namespace/name`, as it was seen or as our last write left it."""
+        return self.store.own_stateful_sets.latest(key, self.stateful_sets.get(key))
 
     def file(self, namespace: str, ref: ConfigMapKeySelector) -> str | None:
         """The text of one file of a ConfigMap; None while it is absent."""

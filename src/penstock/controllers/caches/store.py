@@ -20,6 +20,7 @@ from penstock.api.kubernetes.kinds import (
     SERVICE_ACCOUNTS,
     SERVICE_MONITORS,
     ConfigMap,
+    StatefulSet,
 )
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
@@ -70,6 +71,8 @@ class CacheStore:
         self._indexes: dict[IndexBy[Any], Index[Any]] = {}
         self.own_config_maps = OwnWrites[ConfigMap]()
         """ConfigMaps as our last writes left them: a watch may not show them yet."""
+        self.own_stateful_sets = OwnWrites[StatefulSet]()
+        """StatefulSets, likewise."""
 
     def of(self, resource: Resource[T], *, raw: bool = False) -> Cache[T]:
         """The cache of a resource; `raw` keeps the JSON of its objects.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.kinds import Pod, StatefulSet
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.catalog.event import Event
@@ -59,6 +59,11 @@ class ClusterPartitions(PartitionSource[SlurmCluster, ConfigInputs]):
     def slurmctld_pods(self, obj: SlurmCluster) -> tuple[Pod, ...]:
         """There is one."""
         return self._clusters.slurmctld_pods(obj)
+
+    def workload(self, obj: SlurmCluster) -> StatefulSet | None:
+        """By its name."""
+        name = f"{self._clusters.prefix(obj)}controller"
+        return self._clusters.caches.stateful_set(f"{obj.metadata.namespace}/{name}")
 
     def has_slurmrestd(self, obj: SlurmCluster) -> bool:
         """Each SlurmCluster has one."""

@@ -6,10 +6,11 @@ slurmrestd does not answer, only the file changes, and slurmctld reads the parti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.catalog.event import Event
 from penstock.controllers.partition.calls import PartitionCalls
@@ -22,6 +23,7 @@ from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.decide.config.view import Version
 from penstock.decide.partition.conditions import CONFIG_APPLIED, rejected_finding
+from penstock.decide.pod.workload import is_outdated
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
@@ -42,6 +44,8 @@ REREAD_S = 5.0
 """At least so many seconds are between two reconfigures for nodes of partitions."""
 RETAINED_S = 5.0
 """Seconds until the jobs of removed partitions are checked again."""
+REPLACED_S = 60.0
+"""Seconds that changes wait for a StatefulSet to replace slurmctld's outdated pod."""
 
 
 class PartitionChanges(Generic[K, C]):
@@ -152,6 +156,9 @@ class PartitionChanges(Generic[K, C]):
             accepted = source.keeping(found, frozenset())
             text = self._wanted(accepted, state, old, invalid)
         soon, texts = self._reads_soon(obj), (old, text)
+        if soon and live_only(old, text) and self._changes(state, old, text):
+            # No file shows a change that waits: the declared lines would alternate with these.
+            cluster, wanted = accepted, text
         if await self._removal.free(obj, accepted, link, texts, events, state, reads_soon=soon):
             self._signals.emit(PARTITIONS_APPLIED, key)
             cluster = source.freeing(accepted, overrides.freed)
@@ -245,7 +252,18 @@ class PartitionChanges(Generic[K, C]):
         """Return whether slurmctld is about to read its files or to end, and loses REST changes."""
         pods = self._source.slurmctld_pods(obj)[:1]
         leaves = any(pod.metadata.deleting for pod in pods)
-        return leaves or self.reads(obj)
+        return leaves or self._is_replaced_soon(obj, pods) or self.reads(obj)
+
+    def _is_replaced_soon(self, obj: K, pods: Iterable[Pod]) -> bool:
+        """Return whether a StatefulSet is about to replace slurmctld's pod."""
+        state, now = self._states.of(obj), self._clock.monotonic()
+        of = self._source.workload(obj)
+        if not any(is_outdated(pod, of) for pod in pods):
+            state.outdated_since = None
+            return False
+        if state.outdated_since is None:
+            state.outdated_since = now
+        return now - state.outdated_since < REPLACED_S
 
     def draining_finding(self, obj: K) -> Finding | None:
         """Return the condition about removed partitions that stay for their jobs."""

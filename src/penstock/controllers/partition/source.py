@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Protocol, TypeVar
 
-from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.kinds import Pod, StatefulSet
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.controllers.observed.cluster_state import PartitionOverrides
 from penstock.controllers.runtime.report import Events
@@ -51,6 +51,10 @@ class PartitionSource(Protocol[K, C]):
 
     def slurmctld_pods(self, obj: K) -> tuple[Pod, ...]:
         """The pods of slurmctld, the active one first."""
+        ...
+
+    def workload(self, obj: K) -> StatefulSet | None:
+        """The StatefulSet of slurmctld's pods, with the operator's last write."""
         ...
 
     def has_slurmrestd(self, obj: K) -> bool:

@@ -70,6 +70,8 @@ class State:
     """Partitions whose nodes changed and that slurmctld could not be asked to change."""
     reread_at: float = float("-inf")
     """When it was last reconfigured for them, in monotonic seconds."""
+    outdated_since: float | None = None
+    """Since when slurmctld's pod is to be replaced for a newer template (monotonic seconds)."""
     kept_by: dict[str, Rejection] = field(default_factory=dict[str, Rejection])
     """Why slurmctld did not delete removed partitions."""
     deleted: set[str] = field(default_factory=set[str])

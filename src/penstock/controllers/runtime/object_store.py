@@ -17,6 +17,7 @@ from penstock.api.kubernetes.kinds import (
     SERVICES,
     STATEFUL_SETS,
     ConfigMap,
+    StatefulSet,
 )
 from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
 from penstock.api.kubernetes.resource import Resource
@@ -63,6 +64,7 @@ class ObjectStore:
             **{resource.kind: (resource, cache) for resource, cache in more},
         }
         self._config_maps = caches.store.own_config_maps
+        self._stateful_sets = caches.store.own_stateful_sets
         self._settled: dict[str, tuple[str, Json]] = {}
         """By uid the version that was found to hold a manifest: not compared again."""
         self._written: dict[str, tuple[int, Json]] = {}
@@ -121,6 +123,8 @@ class ObjectStore:
             elif applied.done == "updated":
                 if resource is CONFIG_MAPS:
                     self._config_maps.wrote(msgspec.convert(applied.live, ConfigMap))
+                elif resource is STATEFUL_SETS:
+                    self._stateful_sets.wrote(msgspec.convert(applied.live, StatefulSet))
                 now = applied.live["metadata"].get("resourceVersion", "")
                 if seen.uid:
                     # Without it any object that the cache lacks, or has no more, would be this one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.kinds import Pod, StatefulSet
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.observed.cluster_state import PartitionOverrides
@@ -59,6 +59,11 @@ class ControllerPartitions(PartitionSource[Controller, ClusterInputs]):
     def slurmctld_pods(self, obj: Controller) -> tuple[Pod, ...]:
         """With backups the labelled one is the active one."""
         return self._clusters.slurmctld_pods(obj)
+
+    def workload(self, obj: Controller) -> StatefulSet | None:
+        """By its name."""
+        name = names.controller_workload(obj)
+        return self._caches.stateful_set(f"{obj.metadata.namespace}/{name}")
 
     def has_slurmrestd(self, obj: Controller) -> bool:
         """Whether a RestApi names it."""

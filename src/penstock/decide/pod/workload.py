@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import ContainerStatus, Pod
+from penstock.api.kubernetes.kinds import ContainerStatus, Pod, StatefulSet
 from penstock.base.text import list_some
 from penstock.catalog.marks import kubernetes
 from penstock.catalog.reasons.pods import PodReason
@@ -62,6 +62,19 @@ def stuck(pod: Pod, name: str, revision: str | None) -> bool:
         one.name == name and one.state.running is None
         for one in pod.status.container_statuses or ()
     )
+
+
+def is_outdated(pod: Pod, of: StatefulSet | None) -> bool:
+    """Return whether a StatefulSet has a newer template than its pod, and is to replace it.
+
+    A generation that its controller has not observed yet may have one.
+    """
+    if of is None:
+        return False
+    observed, revision = of.status.observed_generation, of.status.update_revision
+    if observed is not None and observed < of.metadata.generation:
+        return True
+    return bool(revision) and pod.metadata.labels.get(_REVISION, revision) != revision
 
 
 def crashed(pod: Pod, name: str) -> bool:

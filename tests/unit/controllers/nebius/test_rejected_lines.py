@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from penstock.api.kubernetes.meta import Json
@@ -87,5 +89,30 @@ def test_a_rejection_outlives_the_operator_and_partitions_go_on_with_the_next_on
             await lab.until(lambda: shown(lab) == {"main": 7})
             await rejected(lab, "BogusKey")
             assert "BogusKey" not in conf(lab)
+
+    simulate(story())
+
+
+def test_a_partition_that_waits_for_a_new_pod_of_slurmctld_is_not_written_again() -> None:
+    async def story() -> None:
+        lab = Lab(CURRENT)
+        lab.world.declare(2)
+        process = lab.world.operator()
+        await lab.available()
+        edit(lab, [MAIN])
+        await lab.available()
+        await asyncio.sleep(30.0)
+        # A changed template, whose pod nobody makes.
+        lab.world.workloads.absent.add("apps/statefulsets")
+        munge = {"controller": {"munge": {"image": "munge:26.05-2"}}}
+        lab.world.edit_cluster(SPACE, {"slurmNodes": munge})
+        await asyncio.sleep(2.0)
+        edit(lab, [MAIN, "PartitionName=new Nodes=ALL"], customSlurmConfig="BogusKey=1\n")
+        await rejected(lab, "BogusKey")
+        await asyncio.sleep(5.0)
+        assert not [one for one in await lab.settled(20.0) if "candidate" in one]
+        assert shown(lab).keys() == {"main"}
+        await lab.until(lambda: shown(lab).keys() == {"main", "new"})
+        await lab.world.crash(process)
 
     simulate(story())

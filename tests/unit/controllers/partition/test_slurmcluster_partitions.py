@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from penstock.api.kubernetes.kinds import ConfigMap
+from penstock.api.kubernetes.kinds import ConfigMap, Pod, StatefulSet, WorkloadStatus
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.nebius import names
 from penstock.api.nebius.nodeset import NodeSet
@@ -18,7 +18,7 @@ from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.nebius.partition_source import ClusterPartitions
 from penstock.controllers.observed.nebius_caches import NebiusCaches
-from penstock.controllers.partition.changes import REREAD_S, PartitionChanges
+from penstock.controllers.partition.changes import REPLACED_S, REREAD_S, PartitionChanges
 from penstock.controllers.partition.state import State
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
@@ -88,6 +88,7 @@ class Led:
         )
         self.events = Events(Recorder(client, "test", "test"), SLURM_CLUSTERS)
         put(self.caches.clusters, before)
+        self.prefix = self.clusters.prefix(before)
         made = nebius.made("nodesets-5.0-0", {"spec.replicas": workers})
         put(self.caches.node_sets, cast("NodeSet", made))
         self.publish(files(self.clusters.config(before)))
@@ -102,6 +103,20 @@ class Led:
             meta = ObjectMeta(name=each, namespace="soperator", uid=each, resource_version=version)
             put(self.caches.config_maps, ConfigMap(metadata=meta, data=data))
         self.lab.slurm.read(resolved(data))
+
+    def slurmctld(self, pod: str, template: str) -> None:
+        """slurmctld has a pod of one revision, and its StatefulSet a template of another."""
+        self.version += 1
+        meta = ObjectMeta(
+            name=f"{self.prefix}controller",
+            namespace="soperator",
+            resource_version=f"{self.version}",
+        )
+        status = WorkloadStatus(update_revision=template)
+        put(self.caches.stateful_sets, StatefulSet(metadata=meta, status=status))
+        labels = {"controller-revision-hash": pod}
+        meta = msgspec.structs.replace(meta, name=f"{meta.name}-0", labels=labels)
+        put(self.caches.pods, Pod(metadata=meta))
 
     async def apply(self, cluster: SlurmCluster) -> tuple[ConfigInputs, bool]:
         """What files are rendered from, and whether slurmctld need not read them."""
@@ -171,6 +186,26 @@ async def test_a_partition_that_goes_before_a_file_has_it_is_drained_for_its_job
         lab.slurm.finish(job)
         await led.apply(declared(MAIN))
         assert lab.slurm.partitions.keys() == {"main"}
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_partition_waits_while_a_statefulset_is_to_replace_the_pod_of_slurmctld(
+    replaced: bool,
+) -> None:
+    """slurmctld would lose it, and end its jobs: it starts with a file that lacks it."""
+    async with stage(nodesets.nodeset(1), "worker-cpu-0") as lab:
+        led = Led(lab, declared(MAIN))
+        led.slurmctld(pod="old", template="new")
+        inputs, live = await led.apply(declared(MAIN, CPU))
+        assert (calls(lab), live) == ([], True)
+        assert partition_lines(resolved(files(inputs))).keys() == {"main"}
+        if replaced:
+            led.slurmctld(pod="new", template="new")
+        else:
+            # Nobody replaces it.
+            await led.clock.advance(REPLACED_S)
+        await led.apply(declared(MAIN, CPU))
+        assert lab.slurm.partitions.keys() == {"main", "cpu"}
 
 
 async def test_workers_named_one_by_one_join_beside_whole_node_sets() -> None:

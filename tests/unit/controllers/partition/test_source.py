@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.kinds import Pod, StatefulSet
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.controllers.caches.store import CacheStore
@@ -84,6 +84,9 @@ class CrewPartitions(PartitionSource[Crew, Lines]):
 
     def slurmctld_pods(self, obj: Crew) -> tuple[Pod, ...]:
         return ()
+
+    def workload(self, obj: Crew) -> StatefulSet | None:
+        return None
 
     def has_slurmrestd(self, obj: Crew) -> bool:
         return True

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.kubernetes.kinds import SERVICES
+from penstock.api.kubernetes.kinds import SERVICES, StatefulSet
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.nodeset import NODESETS
@@ -107,3 +107,34 @@ async def test_an_object_that_the_cache_did_not_show_when_it_was_updated_is_made
     await stage.ensure([manifest()])
     await stage.ensure([manifest()])
     assert made == [80, 80]
+
+
+async def test_a_stateful_set_is_as_our_update_left_it_until_the_watch_shows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def meta(version: int) -> Json:
+        return {"name": "web", "namespace": "slurm", "uid": "1", "resourceVersion": f"{version}"}
+
+    async def update(*_: object, **__: object) -> Applied:
+        live = {"metadata": meta(5) | {"generation": 2}}
+        return Applied("updated", live, ("spec.template",))
+
+    def seen(version: int, generation: int) -> None:
+        live = {"metadata": meta(version) | {"generation": generation}}
+        raw = msgspec.json.encode(live)
+        found = msgspec.json.decode(raw, type=StatefulSet)
+        caches.stateful_sets._store.put(Entry(found, raw))
+
+    def generation() -> int:
+        found = caches.stateful_set("slurm/web")
+        return found.metadata.generation if found is not None else 0
+
+    monkeypatch.setattr(Applier, "ensure", update)
+    client, caches = Client(FakeApi()), new_clusters().caches
+    seen(3, generation=1)
+    written: Json = {"kind": "StatefulSet", "metadata": meta(3), "spec": {"template": {}}}
+    events = Events(Recorder(client, "test", "test"), NODESETS)
+    await ObjectStore(client, caches).apply(nodesets.nodeset(1), events, [written])
+    assert generation() == 2
+    seen(6, generation=3)
+    assert generation() == 3

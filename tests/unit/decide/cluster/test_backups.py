@@ -96,7 +96,7 @@ def test_what_a_pod_started_with_is_noted_once() -> None:
 
 
 def primary(container: Json, *, waits: bool = False, gated: bool = True) -> Pod:
-    """The primary's pod: it waits for control, or its slurmctld is as the kubelet says."""
+    """The primary's pod: it waits for control, or the kubelet reports this of its slurmctld."""
     state: Json = {"running": {}} if waits else {"terminated": {"exitCode": 0}}
     status: Json = {
         "initContainerStatuses": [{"name": HANDOVER, "state": state}] if gated else [],
@@ -139,7 +139,7 @@ def test_a_primary_that_lost_control_does_not_start_again_in_its_pod(
     assert has_lost_control(MARKS, had, [TAKEN], DEFAULT_TIMEOUT_S + TAKEOVER_S + 1, None)
 
 
-def test_a_primary_that_starts_again_in_its_pod_beside_one_with_control_begins_anew() -> None:
+def test_a_primary_that_starts_again_in_its_pod_beside_one_with_control_is_recreated() -> None:
     again = primary({**LOADS, "restartCount": 1})
     assert has_lost_control(MARKS, again, [TAKEN], 0, None)
     assert not has_lost_control(MARKS, again, [slurmctld("c-1")], 0, None)

@@ -14,11 +14,13 @@ from penstock.api.kubernetes.kinds import (
     ContainerWaiting,
     Pod,
     PodCondition,
+    StatefulSet,
+    WorkloadStatus,
 )
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.catalog.reasons.pods import PodReason
 from penstock.decide.observed.pod_failure import PodFailure, pod_failure
-from penstock.decide.pod.workload import crashed, stuck, workload
+from penstock.decide.pod.workload import crashed, is_outdated, stuck, workload
 
 
 def pod(
@@ -152,6 +154,31 @@ def test_a_pod_that_its_statefulset_would_wait_for_in_vain_is_known():
     assert not stuck(of("old", running), "slurmctld", "new")
     assert not stuck(of("old", broken), "slurmctld", None)
     assert not stuck(pod(), "slurmctld", "new")
+
+
+@pytest.mark.parametrize(
+    ("generation", "observed", "revision", "outdated"),
+    [
+        (2, 2, "new", True),
+        (2, 1, "old", True),
+        (2, 2, "old", False),
+        (1, None, None, False),
+    ],
+    ids=["another-revision", "not-observed", "current", "never-observed"],
+)
+def test_a_pod_is_outdated_once_its_statefulset_has_a_newer_template(
+    generation: int, observed: int | None, revision: str | None, outdated: bool
+):
+    meta = ObjectMeta(name="slurm", generation=generation)
+    status = WorkloadStatus(observed_generation=observed, update_revision=revision)
+    labels = {"controller-revision-hash": "old"}
+    one = pod()
+    one = replace(one, metadata=replace(one.metadata, labels=labels))
+    assert is_outdated(one, StatefulSet(metadata=meta, status=status)) is outdated
+
+
+def test_a_pod_without_statefulset_is_not_outdated():
+    assert not is_outdated(pod(), None)
 
 
 LOG = """[2026-11-27T02:00:00.000] error: spank: plugstack.conf:2: Failed to load plugin \
