@@ -114,7 +114,6 @@ def test_the_next_job_runs_though_the_active_slurmctlds_kubernetes_node_is_gone(
     def given_back() -> bool:
         if taken := submitted(spread, options="--hold"):
             held[taken] = time.monotonic() - began
-        # Another pod of the backup comes once the primary is ready.
         renewed = spread.uids().get(PODS[1], backup) != backup
         return bool(taken) and renewed and works(spread) == [PODS[0]]
 

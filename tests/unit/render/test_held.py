@@ -257,6 +257,15 @@ def test_what_is_written_leaves_the_template_and_what_cannot_change() -> None:
     assert later["spec"]["volumeClaimTemplates"] == theirs["spec"]["volumeClaimTemplates"]
 
 
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+def test_a_statefulset_of_ours_keeps_the_policy_that_it_was_created_with(policy: str) -> None:
+    found = side()
+    ours = found.ours["slurm-controller"]
+    assert ours["spec"]["podManagementPolicy"] == "Parallel"
+    live: Json = {**ours, "spec": {**ours["spec"], "podManagementPolicy": policy}}
+    assert kept_template.in_live_spelling(ours, live)["spec"]["podManagementPolicy"] == policy
+
+
 def test_a_revision_of_slurm_operator_means_the_same_pod() -> None:
     found = side()
     (nodeset,) = found.cluster.nodesets

@@ -30,12 +30,16 @@ from penstock.translate.slinky.cluster import MARKS
 SHARED = "ReadWriteMany"
 PACE_S = 5.0
 """Seconds between two queries of slurmrestd about which of them answer."""
+HANDOVER_PACE_S = 600.0
+"""Seconds between two times that control is given back: a primary may end at each start."""
 
 
 @dataclass(slots=True)
 class _State:
     polled_at: float = float("-inf")
     """When the cluster was polled last (monotonic seconds)."""
+    handed_over_at: float = float("-inf")
+    """When control was given back last (monotonic seconds)."""
     silent: str = ""
     """UID of the primary's pod while it does not answer and a backup does."""
     silent_since: float = 0.0
@@ -145,16 +149,19 @@ class Backups:
         """Delete the pod that must end before the primary starts; return whether one was."""
         primary, others = _split(controller, self._clusters.slurmctld_pods(controller))
         first = names.controller_pod(controller)
-        if (ending := backups.to_end(MARKS, primary, others)) is not None:
+        now = self._client.clock.monotonic()
+        may = now - state.handed_over_at >= HANDOVER_PACE_S
+        if may and (ending := backups.to_end(MARKS, primary, others)) is not None:
             note = f"Recreating pod {ending.metadata.name}: {first} takes control back from it"
             await self._restarter.restart(controller, events, ending, note)
+            state.handed_over_at = now
             if primary is not None:
                 # The Service leads nowhere else meanwhile.
                 await self._write(primary, TRUE)
             return True
         if primary is None:
             return False
-        silent_s = state.silent_s(primary, self._client.clock.monotonic())
+        silent_s = state.silent_s(primary, now)
         conf = self._clusters.slurm_conf(controller)
         if not backups.has_lost_control(MARKS, primary, others, silent_s, conf):
             return False

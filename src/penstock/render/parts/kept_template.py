@@ -18,12 +18,19 @@ REPLACED: Final = "replaced"
 REPLACING: Final = "replacing"
 """In place of the note, before that."""
 
+_POLICY: Final = "podManagementPolicy"
+
 
 def in_live_spelling(manifest: Json, live: Json) -> Json:
-    """Our manifest for a workload of ours, with the empty fields that its template has already."""
+    """Our manifest for a workload of ours, with the empty fields that its template has already.
+
+    A StatefulSet keeps its podManagementPolicy, which cannot change.
+    """
     spec: Json = manifest["spec"]
     template = empty.spelt_as(spec["template"], live["spec"]["template"])
-    return {**manifest, "spec": {**spec, "template": template}}
+    has = live["spec"].get(_POLICY)
+    kept = {_POLICY: has} if has and _POLICY in spec else {}
+    return {**manifest, "spec": {**spec, "template": template, **kept}}
 
 
 def without_template(manifest: Json, noted: str) -> Json:

@@ -10,6 +10,7 @@ from fault_plans.world import CORE, GROUP, SPACE
 from penstock.api.cluster.pod_names import HANDOVER
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
+from penstock.controllers.cluster.backups import HANDOVER_PACE_S
 from penstock.simulation.event_loop import simulate
 from unit.controllers.slinky.test_accounting import Lab
 
@@ -104,8 +105,13 @@ def test_the_backup_that_has_control_ends_while_the_primary_waits_for_it() -> No
             }
             lab.world.ask("PATCH", f"{CORE}/pods/{PODS[0]}/status", {"status": status})
             await lab.until(lambda: lab.uid(PODS[1]) != backup)
-            lab.world.slurm.ctld.deaf |= set(PODS)
+            # It has control once more, as a primary that ends at its start leaves it.
             assert lab.uid(PODS[0]) == primary
+            ended = asyncio.get_running_loop().time()
+            await lab.until(lambda: active(lab) == [PODS[1]])
+            again = lab.uid(PODS[1])
+            await lab.until(lambda: lab.uid(PODS[1]) not in ("", again), HANDOVER_PACE_S + 60)
+            assert asyncio.get_running_loop().time() - ended > HANDOVER_PACE_S - 60
             note = f"Recreating pod {PODS[1]}: {PODS[0]} takes control back from it"
             events = lab.world.server.objects
             await lab.until(lambda: note in [one["note"] for one in events("events.k8s.io/events")])

@@ -221,6 +221,8 @@ def stateful_set(cluster: ClusterInputs) -> Json:
     }
     spec: Json = {
         "replicas": controller.spec.replicas,
+        # A backup must not wait for a primary that does not become ready.
+        "podManagementPolicy": "Parallel",
         "revisionHistoryLimit": 0,
         "serviceName": names.controller_headless_service(controller),
         "selector": {"matchLabels": selector},
