@@ -88,7 +88,8 @@ def outdated(
 
 def waits(primary: Pod) -> bool:
     """Return whether the primary's pod waits for the end of the slurmctld that has control."""
-    return any(one.state.running is not None for one in _handover(primary))
+    found = _handover(primary)
+    return found is not None and found.state.running is not None
 
 
 def to_end(marks: ClusterMarks, primary: Pod | None, backups: Sequence[Pod]) -> Pod | None:
@@ -113,26 +114,24 @@ def has_lost_control(
     `silent_s` is for how long this pod has not answered slurmrestd while a backup did. A pod whose
     kubelet still calls it ready is on a lost Kubernetes node: its containers do not run.
     """
-    if primary is None or primary.metadata.deleting or waits(primary) or not _handover(primary):
+    if primary is None or primary.metadata.deleting or waits(primary):
         return False
-    own = container_status(primary, "slurmctld")
-    if (
-        own is None
-        or own.ready
-        or not any(is_active(marks, one) and _serves(one) for one in backups)
-    ):
+    own, waited = container_status(primary, "slurmctld"), _handover(primary)
+    if own is None or waited is None or own.ready:
+        return False
+    if not any(is_active(marks, one) and _serves(one) for one in backups):
         return False
     waiting = own.state.waiting
     if own.started or (waiting is not None and waiting.reason == CRASH_LOOP):
         return silent_s > _timeout_s(slurm_conf) + TAKEOVER_S
     # It starts again and requests control, for which it waits before it reads any state. One that
-    # starts in a new pod loads its state, however long that takes.
-    return own.state.running is not None and own.restart_count > 0
+    # starts after `handover` loads its state, however long that takes.
+    return own.state.running is not None and own.restart_count > waited.restart_count
 
 
-def _handover(primary: Pod) -> list[ContainerStatus]:
+def _handover(primary: Pod) -> ContainerStatus | None:
     every = primary.status.init_container_statuses or ()
-    return [one for one in every if one.name == HANDOVER]
+    return next((one for one in every if one.name == HANDOVER), None)
 
 
 def _timeout_s(slurm_conf: str | None) -> int:

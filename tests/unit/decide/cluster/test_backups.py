@@ -95,11 +95,12 @@ def test_what_a_pod_started_with_is_noted_once() -> None:
     assert outdated(MARKS, [slurmctld("c-0", labelled=True), new], "b", SINCE, LATER) == []
 
 
-def primary(container: Json, *, waits: bool = False, gated: bool = True) -> Pod:
+def primary(container: Json, *, waits: bool = False, gated: bool = True, restarts: int = 0) -> Pod:
     """The primary's pod: it waits for control, or the kubelet reports this of its slurmctld."""
     state: Json = {"running": {}} if waits else {"terminated": {"exitCode": 0}}
+    handover: Json = {"name": HANDOVER, "state": state, "restartCount": restarts}
     status: Json = {
-        "initContainerStatuses": [{"name": HANDOVER, "state": state}] if gated else [],
+        "initContainerStatuses": [handover] if gated else [],
         "containerStatuses": [{"name": "slurmctld", **container}],
     }
     return msgspec.convert({"metadata": {"name": "c-0"}, "status": status}, Pod)
@@ -140,8 +141,11 @@ def test_a_primary_that_lost_control_does_not_start_again_in_its_pod(
 
 
 def test_a_primary_that_starts_again_in_its_pod_beside_one_with_control_is_recreated() -> None:
-    again = primary({**LOADS, "restartCount": 1})
+    container: Json = {**LOADS, "restartCount": 1}
+    again = primary(container)
     assert has_lost_control(MARKS, again, [TAKEN], 0, None)
+    # All of its containers started again, with its Kubernetes node: it has waited.
+    assert not has_lost_control(MARKS, primary(container, restarts=1), [TAKEN], 0, None)
     assert not has_lost_control(MARKS, again, [slurmctld("c-1")], 0, None)
 
 
