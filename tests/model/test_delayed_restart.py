@@ -20,6 +20,7 @@ from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import Change
 from penstock.simulation.event_loop import simulate
+from penstock.simulation.slurm.slurmctld import SimulatedJob, SimulatedSlurmctld
 from unit.controllers.nebius.lab import Lab
 
 LINES = ["PartitionName=main Nodes=ALL Default=YES", "PartitionName=second Nodes=ALL"]
@@ -148,6 +149,15 @@ def test_a_new_partition_waits_for_the_pod_of_a_changed_template(shape: str) -> 
     simulate(story())
 
 
+async def _job_in_second(ctld: SimulatedSlurmctld) -> SimulatedJob:
+    """A job that enters the new partition as soon as slurmctld has that."""
+    for _ in range(1000):
+        if "second" in ctld.partitions:
+            break
+        await asyncio.sleep(0.05)
+    return ctld.run("compute-0", partition="second")
+
+
 def test_a_new_partition_of_a_controller_waits_for_the_pod_of_a_changed_template() -> None:
     path = f"{GROUP}/controllers/slurm"
 
@@ -160,11 +170,7 @@ def test_a_new_partition_of_a_controller_waits_for_the_pod_of_a_changed_template
         conf: Json = {"spec": {"extraConf": "PartitionName=second Nodes=ALL\n"}}
         _once_it_is_changed(world, "slurm-controller", lambda: world.ask("PATCH", path, conf))
         world.ask("PATCH", path, {"spec": {"slurmctld": {"image": "slurmctld:26.05-2"}}})
-        for _ in range(1000):
-            if "second" in ctld.partitions:
-                break
-            await asyncio.sleep(0.05)
-        job = ctld.run("compute-0", partition="second")
+        job = await _job_in_second(ctld)
         await asyncio.sleep(90.0)
         assert (ctld.defunct, job.state) == ([], {"RUNNING"})
         await world.crash(process)
@@ -184,11 +190,7 @@ def test_jobs_of_a_new_partition_of_a_controller_are_kept(key: str, value: str) 
         ctld = world.slurm.ctld
         conf = "PartitionName=second Nodes=ALL\n"
         world.ask("PATCH", path, {"spec": {"extraConf": conf}})
-        for _ in range(1000):
-            if "second" in ctld.partitions:
-                break
-            await asyncio.sleep(0.05)
-        job = ctld.run("compute-0", partition="second")
+        job = await _job_in_second(ctld)
         world.ask("PATCH", path, {"metadata": {"annotations": {key: value}}})
         await asyncio.sleep(60.0)
         found = world.find("slinky.slurm.net/controllers", "slurm") or {}
