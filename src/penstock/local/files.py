@@ -40,7 +40,7 @@ WEBHOOK_CLIENT = "kube-apiserver-webhooks"
 """Name in the certificate that the API server presents to webhooks."""
 
 PROXY_USER: dict[str, tuple[str, tuple[str, ...]]] = {"kube-proxy": ("system:kube-proxy", ())}
-VOLUMES = "/tmp/hostpath_pv"  # noqa: S108
+VOLUMES = "/tmp/hostpath_pv"  # noqa: S108 - see below
 """Where Kubernetes' host-path provisioner makes volumes (a constant in its source)."""
 
 FILLED = {errno.ENOTEMPTY, errno.ENOENT, errno.EBUSY}

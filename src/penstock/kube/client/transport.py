@@ -138,7 +138,7 @@ class HttpTransport:
     async def _gone(self) -> None:
         # A TLS handshake that is cancelled midway ends only after the session reports that it is
         # closed. An event loop that ended before would leave its socket open.
-        while any(one.fileno() >= 0 for one in self._sockets):  # noqa: ASYNC110
+        while any(one.fileno() >= 0 for one in self._sockets):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.005)
 
     def _socket(self, address: tuple[Any, ...]) -> socket.socket:
