@@ -241,9 +241,14 @@ def user_isolation(cluster: str) -> str:
     return f"{cluster}-login-user-isolation"
 
 
+def controller_workload(prefix: str) -> str:
+    """The StatefulSet of slurmctld; `prefix` is that of the workloads."""
+    return f"{prefix}controller"
+
+
 def controller_pod(prefix: str) -> str:
     """The pod of slurmctld, and its hostname; `prefix` is that of the workloads."""
-    return f"{prefix}controller-0"
+    return f"{controller_workload(prefix)}-0"
 
 
 def check_account(cluster: str) -> str:

@@ -62,7 +62,7 @@ class ClusterPartitions(PartitionSource[SlurmCluster, ConfigInputs]):
 
     def workload(self, obj: SlurmCluster) -> StatefulSet | None:
         """By its name."""
-        name = f"{self._clusters.prefix(obj)}controller"
+        name = names.controller_workload(self._clusters.prefix(obj))
         return self._clusters.caches.stateful_set(f"{obj.metadata.namespace}/{name}")
 
     def has_slurmrestd(self, obj: SlurmCluster) -> bool:

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.catalog.condition_type import ConditionType
 from penstock.catalog.reasons.accounting import AccountingReason
-from penstock.decide.observed.pod_failure import termination_message
+from penstock.decide.observed.pod_failure import CRASH_LOOP, termination_message
 
 MARK = "penstock: "
 REACHABLE = ConditionType.DATABASE_REACHABLE
@@ -95,9 +95,7 @@ def waited_in_vain(pods: Sequence[Pod], *, serves: bool | None, now: float) -> P
             waiting = container.state.waiting
             if container.name != "slurmctld" or waiting is None or pod.metadata.deleting:
                 continue
-            if waiting.reason != "CrashLoopBackOff" or IN_VAIN not in termination_message(
-                container
-            ):
+            if waiting.reason != CRASH_LOOP or IN_VAIN not in termination_message(container):
                 continue
             ended = container.last_state.terminated
             at = times.parse(ended.finished_at) if ended is not None else None

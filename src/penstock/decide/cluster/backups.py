@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 from penstock.api.cluster.labels import TRUE
 from penstock.api.cluster.marks import CONFIG_HASH
 from penstock.api.cluster.pod_names import HANDOVER
-from penstock.api.kubernetes.kinds import ContainerStatus, Pod
+from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
-from penstock.decide.pod.workload import CRASH_LOOP, container_status, workload
+from penstock.decide.observed.pod_failure import CRASH_LOOP
+from penstock.decide.pod.workload import container_status, workload
 from penstock.model.cluster import ClusterMarks
 from penstock.slurm.conf.document import Document
 
@@ -88,7 +89,7 @@ def outdated(
 
 def waits(primary: Pod) -> bool:
     """Return whether the primary's pod waits for the end of the slurmctld that has control."""
-    found = _handover(primary)
+    found = container_status(primary, HANDOVER)
     return found is not None and found.state.running is not None
 
 
@@ -116,7 +117,7 @@ def has_lost_control(
     """
     if primary is None or primary.metadata.deleting or waits(primary):
         return False
-    own, waited = container_status(primary, "slurmctld"), _handover(primary)
+    own, waited = (container_status(primary, name) for name in ("slurmctld", HANDOVER))
     if own is None or waited is None or own.ready:
         return False
     if not any(is_active(marks, one) and _serves(one) for one in backups):
@@ -127,11 +128,6 @@ def has_lost_control(
     # It starts again and requests control, for which it waits before it reads any state. One that
     # starts after `handover` loads its state, however long that takes.
     return own.state.running is not None and own.restart_count > waited.restart_count
-
-
-def _handover(primary: Pod) -> ContainerStatus | None:
-    every = primary.status.init_container_statuses or ()
-    return next((one for one in every if one.name == HANDOVER), None)
 
 
 def _timeout_s(slurm_conf: str | None) -> int:

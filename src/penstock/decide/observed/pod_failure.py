@@ -12,9 +12,11 @@ from penstock.decide.observed.image_pull import REASONS, Pull, advice
 from penstock.decide.observed.job_text import printable
 from penstock.model.image_sources import ImageSources
 
+CRASH_LOOP = "CrashLoopBackOff"
+"""Waiting reason of a container that ended again and again. Source: kubelet."""
 BROKEN = frozenset(
     {
-        "CrashLoopBackOff",
+        CRASH_LOOP,
         "CreateContainerConfigError",
         "CreateContainerError",
         "RunContainerError",

@@ -9,12 +9,15 @@ from penstock.api.kubernetes.kinds import ContainerStatus, Pod, StatefulSet
 from penstock.base.text import list_some
 from penstock.catalog.marks import kubernetes
 from penstock.catalog.reasons.pods import PodReason
-from penstock.decide.observed.pod_failure import next_step, pod_failure, termination_message
+from penstock.decide.observed.pod_failure import (
+    CRASH_LOOP,
+    next_step,
+    pod_failure,
+    termination_message,
+)
 from penstock.model.image_sources import ImageSources
 
 _REVISION = kubernetes.REVISION.key
-CRASH_LOOP = "CrashLoopBackOff"
-"""Why a container that ended again and again is not started yet. Source: kubelet."""
 _BY_OTHERS = frozenset({0, 137, 143})
 """Exit codes of an orderly end, and of ends by SIGKILL and SIGTERM."""
 _SIGNALLED = 128
@@ -110,7 +113,8 @@ def ended_at_start(pod: Pod, name: str) -> str:
 
 def container_status(pod: Pod, name: str) -> ContainerStatus | None:
     """Return what the kubelet reports of a container of a pod; None before it reports any."""
-    return next((one for one in pod.status.container_statuses or () if one.name == name), None)
+    every = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
+    return next((one for one in every if one.name == name), None)
 
 
 def restarts(pod: Pod, name: str) -> int:

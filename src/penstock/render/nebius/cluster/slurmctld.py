@@ -81,7 +81,10 @@ def stateful_set(cluster: ClusterInputs) -> Json:
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": object_metadata(
-            f"{cluster.prefix}controller", cluster.namespace, pod_labels, owner(cluster.cluster)
+            names.controller_workload(cluster.prefix),
+            cluster.namespace,
+            pod_labels,
+            owner(cluster.cluster),
         ),
         "spec": spec,
     }
